@@ -197,8 +197,8 @@ def test_motions_files_and_folders_teach_the_same(walk: poise.Motion, tmp_path: 
 @pytest.mark.parametrize(
     ("clips", "options", "message"),
     [
-        ([], {}, "there are no clips; give motions, motion files or a folder"),
-        (3, {}, "a clip is a motion, a motion file or a folder of them; got 3"),
+        ([], {}, "no clips given; give motions, motion files or a folder"),
+        (3, {}, "a clip must be a motion, a motion file or a folder of them; got 3"),
         ("nowhere.bvh", {}, "nowhere.bvh does not exist"),
         (".", {}, "there is no motion file in"),
         ([], {"kind": "stile"}, "did you mean style"),

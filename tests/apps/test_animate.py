@@ -137,7 +137,7 @@ def test_every_kind_of_constraint_is_read_and_met(prior: DynamicsPrior, tmp_path
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("duration = 1.0", "nothing to meet"),
+        ("duration = 1.0", "there are no constraints"),
         ('duration = 1.0\n[[constraints]]\nkind = "look"\nhandle = "head"', "did you mean look-at"),
         (
             'duration = 1.0\n[[constraints]]\nkind = "plane"\nhandle = "head"\npoint = [0, 0, 0]\ntime = 3',
@@ -167,7 +167,7 @@ def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path:
     with pytest.raises(InvalidValueError, match="two frames or more"):
         solve_motion(prior, [[]], Motions(np.zeros((1, prior.space.size)), np.zeros((1, 3))), fps=30.0)
     save(GaussianPrior.learn(walks, clusters=3), tmp_path / "poses.poise")
-    with pytest.raises(InvalidValueError, match="knows poses but no motion"):
+    with pytest.raises(InvalidValueError, match="which has no motion"):
         load_dynamics(tmp_path / "poses.poise")
     with pytest.raises(UnknownNameError, match="swim"):
         simulate(prior, activities=["swim"])

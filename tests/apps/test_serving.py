@@ -66,7 +66,7 @@ def test_a_root_on_the_floor_and_other_trees_are_left_out() -> None:
     ("message", "words"),
     [
         ({"open": []}, "not recognised as a person|at least one"),
-        ({"open": [{"name": "a", "parent": "b", "head": [0, 0, 0]}]}, "a parent that is among the bones"),
+        ({"open": [{"name": "a", "parent": "b", "head": [0, 0, 0]}]}, "a parent that is one of the bones"),
         ({"open": [{"name": "a", "parent": None, "head": [0, 0]}]}, "length 3"),
         ({"pose": {"left_hand": [0, 1, 0]}}, "no character is open"),
         ({}, "expected a line with"),

@@ -87,7 +87,7 @@ def test_a_take_file_is_read(
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("fps = 30\n[sources]\n", "nothing to fuse"),
+        ("fps = 30\n[sources]\n", "there are no sources"),
         ('[sources.a]\nfile = "a.csv"\nnoise = 0.0\n', "noise"),
         ('[sources.a]\nfile = "a.csv"\nnoise = 1.0\ngives = "smells"\n', "smells"),
         ('[sources.a]\nfile = "a.csv"\nnoise = 1.0\ngives = "pixels"\n', "camera"),

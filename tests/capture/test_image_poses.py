@@ -117,5 +117,5 @@ def test_starts_are_what_a_model_knows(style: StylePrior, prior: GaussianPrior, 
 
 def test_one_point_says_too_little(style: StylePrior, other_walk: Motion) -> None:
     body = _body(style.space, other_walk, 20)
-    with pytest.raises(InvalidValueError, match="two joints or more"):
+    with pytest.raises(InvalidValueError, match="at least two joints"):
         explain(style, [_view(body, style.space, roles=("head",))])

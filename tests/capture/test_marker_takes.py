@@ -241,7 +241,9 @@ def test_points_that_are_no_body_are_not_matched(complete: Markers) -> None:
     with pytest.raises(InvalidValueError, match=message) as told:
         match(replace(unknown, points=strewn), template())
     assert told.value.settings == ("map",)
-    with pytest.raises(InvalidValueError, match=r"from 20 or more that are seen together; got 12 markers"):
+    with pytest.raises(
+        InvalidValueError, match=r"at least 20 markers that are seen together; got 12 markers"
+    ):
         match(_without_labels(complete, np.arange(12)), template())
 
 

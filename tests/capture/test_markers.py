@@ -182,9 +182,9 @@ def test_a_stream_can_begin_with_nothing(fitted: Calibration, points: np.ndarray
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_frame_of_other_markers_is_refused(fitted: Calibration, style: StylePrior) -> None:
-    with pytest.raises(InvalidValueError, match="a frame here is 41 points"):
+    with pytest.raises(InvalidValueError, match="a frame must have 41 points"):
         MarkerTracker(style, fitted, fps=FPS).push(np.zeros((40, 3)))
-    with pytest.raises(InvalidValueError, match="positive frame rate"):
+    with pytest.raises(InvalidValueError, match="frame rate must be positive"):
         MarkerTracker(style, fitted, fps=0.0)
 
 

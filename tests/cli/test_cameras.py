@@ -73,7 +73,7 @@ def test_a_check_tells_wrong_squares_and_other_cameras(poise: Program, boards: P
     save_rig(RIG, tmp_path / "cams.toml")
     run = poise("cameras", "check", tmp_path / "cams.toml", *videos, "--board", "8x6", "--square", "0.07")
     assert run.code == 2
-    assert "the square's size" in run.out
+    assert "the squares differ in size" in run.out
 
 
 def test_a_simulated_take_fits_its_cameras(poise: Program, take: Path) -> None:

@@ -100,9 +100,9 @@ def test_how_sure_a_pose_is_and_its_sources_go_beside_an_export(
 @pytest.mark.parametrize(
     ("handle", "message"),
     [
-        ("left_hand", "a handle is written NAME=x,y,z"),
-        ("left_hand=1,2", "a point is three numbers"),
-        ("left_hand=1,2,nan", "a point is three numbers"),
+        ("left_hand", "write a handle as NAME=x,y,z"),
+        ("left_hand=1,2", "write a point as three numbers"),
+        ("left_hand=1,2,nan", "write a point as three numbers"),
         ("left_hnd=1,2,3", "did you mean left_hand"),
     ],
 )
@@ -147,7 +147,7 @@ def test_what_is_open_can_be_drawn_and_asked_for(
 ) -> None:
     asked = ["pose", str(model), "--handle", "right_hand=-0.2,1.4,0.3", "-o"]
     assert main([*asked, str(tmp_path / "pose.png"), "--suggest", "--uncertainty"]) == 0
-    assert re.search(r"a handle on \w+ would settle \d+ % of what is open", capsys.readouterr().out)
+    assert re.search(r"a handle on \w+ would remove \d+ % of the uncertainty", capsys.readouterr().out)
     assert main([*asked, str(tmp_path / "plain.png")]) == 0
     assert (tmp_path / "pose.png").read_bytes() != (tmp_path / "plain.png").read_bytes()
 

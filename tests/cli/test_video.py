@@ -42,7 +42,7 @@ def test_refusals_say_what_to_do(capsys):
     assert main(["video", str(folder / "cam01.mp4"), "--end", "0.05"]) == 2
     assert "2 people are seen: choose one; 1 is at column" in capsys.readouterr().err
     assert main(["video", str(folder / "cam01.mp4"), str(folder / "cam02.mp4")]) == 2
-    assert "need the file of their cameras" in capsys.readouterr().err
+    assert "need a camera file" in capsys.readouterr().err
     assert main(["video", str(folder / "cam01.mp4"), "--start", "2", "--end", "1"]) == 2
     assert "the end must come after the start" in capsys.readouterr().err
 

@@ -34,7 +34,7 @@ WRONG = {
     "pose --handle right_hand=0.3,1.5 -o p.png": "three numbers in metres, such as 0.3,1.2,0.4; got '0.3,1.5'",
     "pose --handle right_hand=a,b,c -o p.png": "three numbers in metres, such as 0.3,1.2,0.4; got 'a,b,c'",
     "pose --handle right_hnd=0.3,1.5,0.4 -o p.png": "no joint or role 'right_hnd'; did you mean right_hand",
-    "pose --handle right_hand -o p.png": "a handle is written NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4",
+    "pose --handle right_hand -o p.png": "write a handle as NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4",
     "pose --handel right_hand=1,2,3": "Unknown option: --handel. Did you mean --handle? (see poise pose --help)",
     f"pose nowhere.poise {HANDLE}": "nowhere.poise does not exist; check its name",
     f"pose junk.poise {HANDLE}": "not a model file, or truncated",

@@ -176,5 +176,5 @@ def test_the_commands_film_late_cameras_and_put_them_in_step(tmp_path, capsys):
     assert main(["perform", model, *both, *rig, "-o", str(out)]) == 0
     said = capsys.readouterr().err
     assert "camera2.avi begins 0.40" in said
-    assert "at one place for all cameras" not in said
+    assert "at one position for all cameras" not in said
     assert len(read(out)) >= 22

@@ -252,15 +252,15 @@ def test_pictures_of_another_size_are_scaled_or_left_out(folder, performance):
     wide = Rig((replace(twice.cameras[0], size=(640, 360)), twice.cameras[1]))
     opened = open_cameras(wide, videos)
     assert [camera.name for camera in opened.rig.cameras] == ["camera2"]
-    assert any("another shape" in note for note in opened.notes)
-    with pytest.raises(InvalidValueError, match="no camera is left"):
+    assert any("another aspect ratio" in note for note in opened.notes)
+    with pytest.raises(InvalidValueError, match="no usable camera remains"):
         open_cameras(Rig((wide.cameras[0],)), videos[:1])
 
 
 def test_a_calibration_of_other_cameras_is_told(folder, performance):
     swapped = folder / "camera2.avi", folder / "camera1.avi"
     take = run(folder, performance, *swapped)
-    assert any("is the camera file of these cameras" in note for note in take.notes)
+    assert any("camera file belongs to these cameras" in note for note in take.notes)
     assert len(take.watched) == round(0.8 * FPS)
 
 
@@ -273,7 +273,7 @@ def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):
     videos = tmp_path / "camera1.avi", tmp_path / "camera2.avi"
     late = run(folder, performance, *videos)
     told = run(folder, performance, *videos, sync="flash")
-    assert any("at one place for all cameras" in note for note in late.notes)
+    assert any("at one position for all cameras" in note for note in late.notes)
     assert told.notes == ["camera2.avi begins 0.133 s before camera1.avi, by the flash"]
     apart = np.linalg.norm(told.frames[-1].markers - run(folder, performance).frames[-1].markers, axis=1)
     assert np.median(apart) < 0.01

@@ -1,4 +1,4 @@
-"""What a user asks for, in a page of code each."""
+"""The applications, one page of code each."""
 
 from poise.lazy import lazily
 

@@ -1,4 +1,4 @@
-"""Animates from constraints at any frames: foot contacts, paths, keyframes (Urtasun et al. 2008, section 5.2)."""
+"""Animate from constraints at any frames: foot contacts, paths, keyframes (Urtasun et al. 2008, section 5.2)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from poise.types import Array, Progress
 
 @dataclass(frozen=True, eq=False)
 class Animated:
-    """An animation, where it went in the latent space, and what its constraints still lack."""
+    """An animation, its latent path, and the residuals of its constraints."""
 
     motion: Motion
     latents: Float[Array, "frames latent"]
@@ -34,7 +34,7 @@ class Animated:
 
     @cached_property
     def worst(self) -> float:
-        """The largest distance left of any constraint, in metres (or radians)."""
+        """The largest residual of any constraint, in metres (or radians)."""
         left = (self.trajectory.residuals(frame).values() for frame in range(len(self.motion)))
         return max((value for values in left for value in values), default=0.0)
 
@@ -53,9 +53,9 @@ def animate(
     seed: int = 0,
     progress: Progress = lambda _done, _all: None,
 ) -> Animated:
-    """The most likely motion that meets the constraints of every frame, or those of a constraint file.
+    """Return the most likely motion that meets the constraints of every frame, or those of a constraint file.
 
-    A file has a frame rate of its own; other frames need theirs.
+    A file has its own frame rate; for frames, give `fps`.
     """
     if isinstance(frames, str | os.PathLike):
         script = read_animate_script(Path(frames))
@@ -64,18 +64,20 @@ def animate(
         raise InvalidValueError("give the frame rate of these frames, such as fps=30")
     wanted = [constraints_from(frame) for frame in frames]
     if not any(wanted):
-        raise InvalidValueError("no frame has a constraint; to let the model move alone use poise simulate")
+        raise InvalidValueError(
+            "no frame has a constraint; to run the model without constraints, use poise simulate"
+        )
     start = motion_start(prior, wanted, fps=fps, rng=np.random.default_rng(seed))
     trajectory, latents = solve_motion(prior, wanted, start, fps=fps, progress=progress)
     return Animated(trajectory.motion(fps, name=name), latents, trajectory)
 
 
 def load_dynamics(path: Path) -> DynamicsPrior:
-    """A motion model from a file; models of other kinds know poses only."""
+    """Load a motion model from a file; raise if it models poses only."""
     prior = load(path)
     found = motion_model_of(prior)
     if found is None:
         raise InvalidValueError(
-            f"{path.name} is a {prior.kind} model, which knows poses but no motion; learn one of kind dynamics"
+            f"{path.name} is a {prior.kind} model, which has no motion; learn a model of kind dynamics"
         )
     return found

@@ -70,7 +70,7 @@ class Keyframe:
 
 @dataclass(frozen=True, eq=False)
 class AnimateScript:
-    """What an animation must meet, and when."""
+    """The constraints of an animation over time."""
 
     name: str
     duration: float
@@ -88,7 +88,7 @@ class AnimateScript:
         return np.arange(int(np.floor(self.duration * self.fps + 1e-6)) + 1) / self.fps
 
     def frames(self, space: PoseSpace) -> list[list[Constraint]]:
-        """What every frame must meet, on one body."""
+        """The constraints of every frame, on one body."""
         found: list[list[Constraint]] = [[] for _ in self.times]
         for frame, followed in zip(found, follow(self.paths, self.turns, self.times), strict=True):
             frame += followed
@@ -106,7 +106,7 @@ class AnimateScript:
 
 @dataclass(frozen=True, eq=False)
 class _Contact(HeldHandle):
-    """Unlike a pin of a keyframe script, it has no path to take its place from."""
+    """A contact; unlike a pin of a keyframe script, it has no path to take its position from."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -156,7 +156,7 @@ class _AnimateFile:
         if not (self.contacts or self.handles or self.keyframes or self.constraints):
             raise FieldError(
                 "contacts",
-                "there is nothing to meet: give [[contacts]], [handles.NAME], [[keyframes]] or [[constraints]]",
+                "there are no constraints: give [[contacts]], [handles.NAME], [[keyframes]] or [[constraints]]",
             )
 
 
@@ -171,7 +171,7 @@ def read_animate_script(path: Path) -> AnimateScript:
 
 
 def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -> str:
-    """A constraint file of foot contacts, to be changed by hand."""
+    """The text of a constraint file with foot contacts, for editing by hand."""
     lines = [f"duration = {(frames - 1) / fps:.4f}", f"fps = {fps:g}"]
     for contact in contacts:
         offset, at = (
@@ -190,7 +190,7 @@ def contacts_text(contacts: Sequence[FootContact], *, frames: int, fps: float) -
 
 
 def whole_pose(space: PoseSpace, pose: Pose) -> list[Constraint]:
-    """The root where it is, and every joint turned as in a pose: a keyframe."""
+    """The root's position, and every joint's rotation of a pose, as constraints: a keyframe."""
     root = space.skeleton.names[0]
     moving = [space.skeleton.names[joint] for joint in space.moving]
     placed = transform(Handle(root), pose.root_position, pose.rotations[0])

@@ -1,4 +1,4 @@
-"""Cameras from videos of a board: look for it, calibrate, say how well that went; and check cameras later on."""
+"""Calibrate cameras from videos of a board and report the result; check cameras later."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from poise.vision.triangulate import projections, triangulate_all
 
 Views = list[dict[int, BoardView]]
 
-LOOKS_FOR_OTHERS = 4  # pictures in which a board of another size is looked for where the right one is not
-LOOKS = 240  # moments of a video at which the board is looked for, at most
-MOVED = 6.0  # pixels that a board moves before it is another view
-GOOD_ERROR = 1.0  # pixels: a check above this says that cameras or lenses are others
-MEETS = 0.25  # pixels (rms) within which rays of one marker meet where cameras are as they were
-AGREED = 0.75  # of the markers that two cameras see, so many must be at one place
-GOOD_SCALE = 0.02  # by which squares may come out larger or smaller
+LOOKS_FOR_OTHERS = 4  # pictures in which a board of another size is searched if the right one is not found
+LOOKS = 240  # largest number of moments of a video at which the board is searched
+MOVED = 6.0  # pixels that a board must move to count as another view
+GOOD_ERROR = 1.0  # pixels: largest error of a check before cameras or lenses are suspected to have changed
+MEETS = 0.25  # pixels (rms): largest distance of the rays of one marker if the cameras are unchanged
+AGREED = 0.75  # share of markers seen by two cameras that must be at one position
+GOOD_SCALE = 0.02  # relative error of the squares' size
 
 
 @dataclass(frozen=True, eq=False)
 class Calibrated:
-    """A calibration, the views it is made of and what it says about them."""
+    """A calibration, its views, and notes on them."""
 
     result: RigCalibration
     views: Views
@@ -47,7 +47,7 @@ class Calibrated:
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was measured: what, how much, in which unit, and what is wrong with it (nothing: empty)."""
+    """One measured quantity: name, value, unit, and what is wrong with it (empty if nothing)."""
 
     what: str
     value: float
@@ -58,7 +58,7 @@ class Check:
 def board_from_text(text: str, square: float, *, charuco: float | None = None) -> Board:
     """A board from its inner corners, as in 8x6, and the size of its squares (and markers) in metres."""
     if not (match := re.fullmatch(r"(\d+)x(\d+)", text.strip().lower())):
-        raise InvalidValueError(f"a board is its inner corners, such as 8x6; got {text!r}")
+        raise InvalidValueError(f"give a board by its inner corners, such as 8x6; got {text!r}")
     return Board(int(match[1]), int(match[2]), square, charuco)
 
 
@@ -70,7 +70,7 @@ def calibrate_from(
     sync: str = "time",
     progress: Progress = lambda _done, _all: None,
 ) -> Calibrated:
-    """A rig from a video or image folder per camera; `floor` is the first one's picture of the board lying there."""
+    """Calibrate a rig from a video or image folder per camera; `floor` is the first camera's picture of it there."""
     sources = [open_source(place) for place in places]
     names = _names(sources)
     views, notes = find_views(sources, board, sync=sync, progress=progress)
@@ -89,7 +89,7 @@ def calibrate_from(
 
 
 def _not_found(source: Source, board: Board) -> str:
-    """What to do about a board that is never seen: which one is, if it is nearly that one."""
+    """The message for a board that is never found, with the size of another board if one is."""
     words = (
         f"{source.name}: a board of {board.columns}x{board.rows} inner corners was not found in any picture"
     )
@@ -107,7 +107,7 @@ def _not_found(source: Source, board: Board) -> str:
 
 
 def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
-    """A table: each camera's picture, focal length, error, and how many views it has and lacks."""
+    """A table: each camera's picture size, focal length, error, and numbers of used and missing views."""
     rig, rows = found.result.rig, []
     for camera, lens in zip(rig.cameras, found.result.lenses, strict=True):
         width, height = camera.size
@@ -119,7 +119,7 @@ def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
 
 
 def view_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
-    """A table: the error of every view in every camera, in pixels; what was left out says so."""
+    """A table: the error of every view in every camera, in pixels; views left out are marked."""
     lenses = found.result.lenses
     numbers = sorted({number for own in found.views for number in own})
     rows = [[str(number), *(_view_cell(lens, number) for lens in lenses)] for number in numbers]
@@ -127,7 +127,7 @@ def view_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
 
 
 def facts(found: Calibrated) -> dict[str, object]:
-    """The same, ready for JSON."""
+    """The same data, ready for JSON."""
     return {
         "error_px": found.result.error,
         "shared_views": list(found.result.shared_views),
@@ -151,7 +151,7 @@ def find_views(
     sync: str = "time",
     progress: Progress = lambda _done, _all: None,
 ) -> tuple[Views, tuple[str, ...]]:
-    """Where each camera sees the board, by moment; moments in which nobody's board has moved are passed over."""
+    """The board's corners in each camera, by moment; moments in which no board has moved are skipped."""
     views: Views = [{} for _ in sources]
     length = max(source.frames for source in sources)
     every = 1 if any(isinstance(source, ImageFolder) for source in sources) else max(1, length // LOOKS)
@@ -176,7 +176,7 @@ def check_with_board(
     sync: str = "time",
     progress: Progress = lambda _done, _all: None,
 ) -> list[Check]:
-    """Corners of a board held to what the cameras say of them: each by itself, and all of them together."""
+    """Compare the corners of a board with the cameras' predictions: each by itself, and all together."""
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks):
         return checks
@@ -201,7 +201,7 @@ def check_with_markers(
     sync: str = "time",
     colours: Colours = WHITE,
 ) -> list[Check]:
-    """Markers of a performance: whether what two cameras see at once is at one place."""
+    """Check with the markers of a performance whether points seen by two cameras coincide."""
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks) or len(rig) < 2:
         return checks
@@ -217,7 +217,7 @@ def check_with_markers(
 
 
 def agreement(rig: Rig, seen: Sequence[Sequence[Blobs]]) -> float:
-    """In how much of what all cameras see their rays meet, before them and on each other's epipolar lines."""
+    """The share of points whose rays meet, in front of all cameras and on each other's epipolar lines."""
     matcher = Matcher(rig)
     met = sum(
         candidate.meeting.pixels_off <= MEETS
@@ -230,20 +230,22 @@ def agreement(rig: Rig, seen: Sequence[Sequence[Blobs]]) -> float:
 def _agreement(pair: Rig, seen: Sequence[Sequence[Blobs]], names: str) -> Check:
     share = agreement(pair, seen)
     wrong = (
-        "" if share >= AGREED else f"under {100 * AGREED:.0f} %: other cameras, another order, or moved since"
+        ""
+        if share >= AGREED
+        else f"under {100 * AGREED:.0f} %: other cameras, another order, or moved cameras"
     )
     return Check(f"{names}: markers whose rays meet", 100.0 * share, "%", wrong)
 
 
 def check_sizes(rig: Rig, sources: Sequence[Source]) -> list[Check]:
-    """Whether there is a source for every camera, with pictures of its size."""
+    """Check that there is a source for every camera, with pictures of its size."""
     if len(sources) != len(rig):
         raise InvalidValueError(f"the camera file has {len(rig)} cameras; got {len(sources)} videos")
     checks = []
     for camera, source in zip(rig.cameras, sources, strict=True):
         (width, height), (own_width, own_height) = camera.size, source.size
         wrong = (
-            f"{source.name} is {own_width}x{own_height}: not a video of this camera, or of another setting"
+            f"{source.name} is {own_width}x{own_height}: the video is from another camera or another setting"
         )
         fits = camera.size == source.size
         checks.append(
@@ -274,7 +276,7 @@ def _pair_checks(
     ]
     if sides:
         off = float(np.median(sides)) / board.square - 1.0
-        wrong = "" if abs(off) <= GOOD_SCALE else "the square's size is not the one it was calibrated with"
+        wrong = "" if abs(off) <= GOOD_SCALE else "the squares differ in size from those of the calibration"
         checks.append(Check(f"{names}: squares too large by", 100.0 * off, "%", wrong))
     return checks
 
@@ -286,12 +288,12 @@ def _sides(points: Array, numbers: Array, board: Board) -> list[float]:
 
 
 def _judged(what: str, value: float, most: float, who: str) -> Check:
-    wrong = "" if value <= most else f"over {most:g}: {who} must have changed since; calibrate again"
+    wrong = "" if value <= most else f"over {most:g}: {who} has changed since; calibrate again"
     return Check(what, value, "px", wrong)
 
 
 def _reprojection(camera: LensCamera, view: BoardView) -> float:
-    """How far corners are from where the camera would see them on the board that explains them best (rms)."""
+    """Reprojection error (rms) of the corners, for the best-fitting board pose."""
     turn, shift = placed_board(camera, view)
     seen = camera.moved(turn, shift).project(view.on_board)
     return float(np.sqrt(np.mean(np.sum((seen - view.pixels) ** 2, axis=1))))
@@ -300,7 +302,7 @@ def _reprojection(camera: LensCamera, view: BoardView) -> float:
 def _blobs_of(
     sources: Sequence[Source], empty: float, sync: str, looks: Sequence[Look]
 ) -> list[tuple[Blobs, ...]]:
-    """Markers of all cameras at some moments, once the room is no longer empty."""
+    """Markers of all cameras at some moments, after the room is no longer empty."""
     with InStep(sources, offsets=offsets_by(sync, sources)) as steps:
         rooms: list[list[Array]] = [[] for _ in sources]
         found, backgrounds = list[tuple[Blobs, ...]](), list[Background]()
@@ -341,6 +343,6 @@ def _is_new(view: BoardView | None, known: Mapping[int, BoardView]) -> bool:
 
 
 def _names(sources: Sequence[Source]) -> list[str]:
-    """The sources' own names where they differ, else numbers."""
+    """The sources' own names if they differ, else numbers."""
     names = [Path(source.name).stem for source in sources]
     return names if len(set(names)) == len(names) else [f"camera{k + 1}" for k in range(len(names))]

@@ -27,7 +27,7 @@ _WORST = 1.0  # pixels of error at which a view is drawn as bad
 
 
 def draw_coverage(found: Calibrated) -> Image.Image:
-    """Where each camera saw the board's corners: green where they fit, pink where they do not, grey if left out."""
+    """The board's corners in each camera: green if they fit, pink if not, grey if left out."""
     panels = []
     for lens, views in zip(found.result.lenses, found.views, strict=True):
         width, height = lens.camera.size
@@ -87,7 +87,7 @@ def draw_beside_truth(
     parents: Sequence[int],
     height: int = 300,
 ) -> Image.Image:
-    """A column per moment: the body over what one camera sees, and from where none is, with the truth in grey."""
+    """A column per moment: the body over one camera's picture, and from a free viewpoint, with the truth in grey."""
     columns = []
     for picture, joints, truth in zip(pictures, found, true, strict=True):
         over = _body((0.45 * _rgb(picture)).astype(np.uint8), cameras[0], joints, parents)
@@ -112,7 +112,7 @@ def _blobs(dim: Array, moment: Moment, number: int) -> Image.Image:
 
 
 def _lines(dim: Array, rig: Rig, moment: Moment, number: int) -> Image.Image:
-    """The rays through the blobs of a neighbouring camera, as this one sees them, with its own blobs on them."""
+    """The rays through the blobs of a neighbouring camera in this one's picture, with its own blobs."""
     image = _blobs(dim, moment, number)
     if len(rig) > 1:
         other = number - 1 if number else 1
@@ -149,7 +149,7 @@ def _body(
 
 
 def _around(mask: Array, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The foreground with some room, upright, inside the picture."""
+    """The bounding box of the foreground with a margin, upright, inside the picture."""
     width, height = size
     columns = np.flatnonzero((mask > 0).sum(axis=0) > 6)
     middle = float(columns.mean()) if len(columns) else width / 2

@@ -1,6 +1,6 @@
-"""Performances from videos or live cameras: sources in step, the empty room, the run, and what was to be said about it.
+"""Performances from videos or live cameras: synchronised sources, the empty room, the run, and a report.
 
-What fails in one camera (another size, an early end, a cable pulled) is noted, and the others go on.
+A failure of one camera (another size, an early end, a lost connection) is noted, and the others continue.
 """
 
 from __future__ import annotations
@@ -29,13 +29,13 @@ from poise.vision.sources import InStep, Source, Step, VideoRecorder, open_sourc
 from poise.vision.synchronise import FLASH, offsets_by
 from poise.vision.tracker import WHITE, MarkerFinder
 
-LONG = 2.0  # seconds for which a marker or a camera is missing before that is reported
-_JUDGED_BY = 120  # moments with markers that tell whether a calibration fits
+LONG = 2.0  # seconds: shortest absence of a marker or a camera that is reported
+_JUDGED_BY = 120  # moments with markers for the check of a calibration
 
 
 @dataclass(frozen=True, eq=False)
 class CameraTake:
-    """A performance before cameras: all its moments, at how many a second, and what there is to say about them."""
+    """A performance in front of cameras: its moments, their rate, and notes."""
 
     watched: Sequence[WatchedMoment]
     fps: float
@@ -49,7 +49,7 @@ class CameraTake:
 
 @dataclass(frozen=True, eq=False)
 class Cameras:
-    """A rig with a source for each of its cameras, and what was noted on the way to that."""
+    """A rig with a source for each of its cameras, and notes."""
 
     rig: Rig
     sources: tuple[Source, ...]
@@ -57,7 +57,7 @@ class Cameras:
 
 
 def open_cameras(rig: Rig, videos: Sequence[str | Path]) -> Cameras:
-    """A source per camera of the rig; other sizes are scaled, other shapes of picture left out."""
+    """Open a source per camera of the rig; other sizes are scaled, other aspect ratios left out."""
     if not videos or len(videos) > len(rig):
         raise InvalidValueError(
             f"give a video for each of the {len(rig)} cameras, in their order; got {len(videos)}"
@@ -80,11 +80,11 @@ def open_cameras(rig: Rig, videos: Sequence[str | Path]) -> Cameras:
         else:
             notes.append(
                 f"{source.name} is {_words(source.size)}, but {camera.name} was calibrated at {_words(camera.size)}, "
-                "which is another shape: it is left out"
+                "which has another aspect ratio: it is left out"
             )
             source.close()
     if not kept:
-        raise InvalidValueError("; ".join(notes) + "; no camera is left")
+        raise InvalidValueError("; ".join(notes) + "; no usable camera remains")
     return Cameras(Rig(tuple(camera for camera, _ in kept)), tuple(source for _, source in kept), notes)
 
 
@@ -102,9 +102,10 @@ def perform_take(
     answer: Callable[[WatchedMoment], None] = lambda _watched: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> CameraTake:
-    """Run a performance; the room is empty for so many seconds at first, or in videos of its own.
+    """Run a performance; the room is empty for `empty` seconds at first, or in separate videos.
 
-    `answer` is called with every moment as soon as it is known. Live, Ctrl-C ends the take, or `go_on` when it says no.
+    `answer` is called with every moment as soon as it is known. A live take ends with Ctrl-C, or when `go_on` returns
+    false.
     """
     with _in_step(cameras, sync, live=live) as steps:
         recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
@@ -131,32 +132,32 @@ def perform_take(
 
 
 def _since_arrival(watched: WatchedMoment, step: Step) -> WatchedMoment:
-    """The same, its time counted from when the pictures came, where they come live."""
+    """The same moment with its time counted from the arrival of its pictures, if they are live."""
     if step.arrived is None:
         return watched
     return replace(watched, seconds=time.monotonic() - step.arrived)
 
 
 def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
-    """What a user should know about a run: nobody found, cameras that do not fit together, what was long not seen."""
+    """Notes on a run for the user: performer not found, inconsistent cameras, long absences."""
     notes = _long_not_seen(rig, labels, watched)
     if not any(moment.frame is not None for moment in watched):
         notes.append(
-            "the performer was never found: too few markers were seen, or in a pose the library has not"
+            "the performer was never found: too few markers were seen, or in a pose that the library lacks"
         )
     if len(rig) > 1:
         moments = [entry.moment.blobs for entry in watched if all(map(len, entry.moment.blobs))]
         some = moments[:: max(1, len(moments) // _JUDGED_BY)]
         if some and (share := agreement(rig, some)) < AGREED:
             notes.append(
-                f"only {100 * share:.0f} % of the markers are at one place for all cameras: "
-                "is the camera file of these cameras, in this order, and have they not been moved?"
+                f"only {100 * share:.0f} % of the markers are at one position for all cameras: "
+                "check that the camera file belongs to these cameras, in this order, and that none has moved"
             )
     return notes
 
 
 def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
-    """Cameras that gave pictures in which no marker was, while others saw some; and markers that no camera saw."""
+    """Cameras that saw no marker while others did, and markers that no camera saw."""
     found = [entry for entry in watched if entry.frame is not None]
     if not found:
         return []
@@ -166,17 +167,17 @@ def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMom
     others, times, notes = counts.max(axis=1) >= FEWEST, [entry.time for entry in found], list[str]()
     for camera, empty in zip(rig.cameras, ((counts == 0) & looked).T, strict=True):
         if stretch := _longest(empty & others, times):
-            notes.append(f"{camera.name} saw no marker for {stretch}; the others went on")
+            notes.append(f"{camera.name} saw no marker for {stretch}; the others continued")
     stretches = [
         (label, _longest(gone & others, times)) for label, gone in zip(labels, unseen.T, strict=True)
     ]
     if listed := "; ".join(f"{label} for {stretch}" for label, stretch in stretches if stretch):
-        notes.append(f"hidden from all cameras, where the body has them from the library: {listed}")
+        notes.append(f"hidden from all cameras, so placed by the library: {listed}")
     return notes
 
 
 def _longest(missing: Bool[Array, "moments"], times: Sequence[float]) -> str:
-    """The longest time for which something was missing, in words; empty where it was short."""
+    """The longest absence in words; empty if it was short."""
     edges = np.flatnonzero(np.diff(np.r_[False, missing, False]))
     spans = [(times[end - 1] - times[begin], times[begin]) for begin, end in edges.reshape(-1, 2)]
     seconds, begun = max(spans, default=(0.0, 0.0))
@@ -184,7 +185,7 @@ def _longest(missing: Bool[Array, "moments"], times: Sequence[float]) -> str:
 
 
 class Recorder:
-    """Keeps a session as it comes, ready to be performed again: a video per camera, and the cameras."""
+    """Records a session so that it can be performed again: a video per camera, and the camera file."""
 
     def __init__(self, folder: Path, rig: Rig, fps: float) -> None:
         make_folder(folder)
@@ -195,7 +196,7 @@ class Recorder:
         ]
 
     def recording(self, steps: Iterable[Step]) -> Iterator[Step]:
-        """The same steps, written down; a camera that gives nothing is black."""
+        """Yield the same steps while recording them; a camera without a picture is recorded as black."""
         for step in steps:
             for video, camera, picture in zip(self._videos, self._rig.cameras, step.pictures, strict=True):
                 width, height = camera.size
@@ -224,11 +225,11 @@ def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
 def _rooms(
     cameras: Cameras, moments: Iterator[Step], empty: float, background: Sequence[str | Path], fps: float
 ) -> tuple[list[Background], list[Step]]:
-    """Each camera's empty room, from videos of it or from the first seconds; and the step that was read too far."""
+    """Each camera's empty room, from separate videos or the first seconds; and the step that was read too far."""
     if background:
         if len(background) != len(cameras.sources):
             raise InvalidValueError(
-                f"a background for each of {len(cameras.sources)} cameras; got {len(background)}"
+                f"expected a background for each of the {len(cameras.sources)} cameras; got {len(background)}"
             )
         return [Background.of_frames(_pictures(open_source(place)), fps=fps) for place in background], []
     rooms: list[list[Array]] = [[] for _ in cameras.sources]
@@ -244,10 +245,10 @@ def _rooms(
 
 
 def _room(frames: Sequence[Array], source: Source, fps: float) -> Background:
-    """The room as it mostly is: a flash to synchronise by is no part of it."""
+    """The typical picture of the room: a flash for synchronisation is ignored."""
     if not frames:
         raise InvalidValueError(
-            f"{source.name} shows no empty room: film it before the performance, or apart",
+            f"{source.name} shows no empty room: film it before the performance, or separately",
             settings=("empty", "background"),
         )
     lights = np.array([frame.mean() for frame in frames])

@@ -1,12 +1,12 @@
-"""Constraints of every kind from TOML tables, each for a while: what scripts call `[[constraints]]`.
+"""Constraints of every kind from TOML tables, each for a time span: `[[constraints]]` in scripts.
 
 [[constraints]]
 kind = "look-at"                    # or another of solvers.constraints.CONSTRAINTS
 handle = "head"
 target = [0.0, 1.6, 5.0]
-from = 0.5                          # or time = 0.5 for a single frame; all frames if nothing is said
+from = 0.5                          # or time = 0.5 for a single frame; all frames by default
 to = 1.5
-tolerance = 0.1                     # soft; met exactly without
+tolerance = 0.1                     # soft; exact without it
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from poise.formats.tables import FieldError, Table, declared, key_of
 from poise.solvers.constraints import CONSTRAINTS, Constraint, constraint_from
 from poise.types import Array
 
-SLACK = 1e-9  # seconds by which a time may miss another by rounding
+SLACK = 1e-9  # seconds: rounding tolerance of times
 
 
 @dataclass(frozen=True, eq=False)
 class Timed:
-    """A constraint from one time to another, both included; None is the start or the end of the script."""
+    """A constraint from one time to another, inclusive; None is the start or the end of the script."""
 
     constraint: Constraint
     start: float | None = None
     end: float | None = None
 
     def holds(self, times: Float[Array, "frames"]) -> Bool[Array, "frames"]:
-        """At which of these times it holds; a single moment is the nearest of them."""
+        """Mask of the times at which it holds; a single moment selects the nearest."""
         start, end = (
             (times[0] if self.start is None else self.start),
             (times[-1] if self.end is None else self.end),
@@ -49,14 +49,14 @@ def timed_constraints(table: Table, key: str) -> tuple[Timed, ...]:
 
 
 def check_within(duration: float, times: Mapping[str, float | None]) -> None:
-    """Refuse a time outside a script, by its place in the file."""
+    """Raise if a time is outside the script, with its position in the file."""
     for place, time in times.items():
         if time is not None and not -SLACK <= time <= duration + SLACK:
             raise FieldError(place, f"is outside the duration, 0 to {duration:g} s; got {time:g} s")
 
 
 def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
-    """Refuse constraints at times that the script does not have, or that end before they begin."""
+    """Raise if constraints are at times outside the script, or end before they begin."""
     for number, timed in enumerate(constraints, start=1):
         place = f"constraints[{number}]"
         if timed.start is not None and timed.start == timed.end:
@@ -70,7 +70,7 @@ def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
 
 
 def table_of(kind: str) -> str:
-    """What is to be filled in for a kind of constraint; what may be left out is a comment."""
+    """The TOML template of a kind of constraint; optional keys are comments."""
     needed, others = [f'kind = "{kind}"'], list[str]()
     for field, annotation in declared(CONSTRAINTS[kind]):
         is_needed = field.default is MISSING and field.default_factory is MISSING

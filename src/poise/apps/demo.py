@@ -1,4 +1,4 @@
-"""The main job without a screen: a performer acts, and three handles pose a body as people move.
+"""The demo without a screen: a performer acts, and three handles pose a body.
 
 The motion is written and drawn, and the files are read back.
 """
@@ -25,16 +25,16 @@ from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
 
-LARGEST_DIFFERENCE_MM = 0.1  # between a motion and what its file gives back; BVH keeps six decimals
-LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand over where it was in the middle of the motion
+LARGEST_DIFFERENCE_MM = 0.1  # between a motion and its file read back; BVH has six decimals
+LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand above its position in the middle of the motion
 
 Step = Callable[[str], None]
-"""Called with what is done next."""
+"""Called with the next step."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """A file of the demo: its size, how long it took, and how far what it gives back lies from what went in."""
+    """A file of the demo: its size, the writing time, and the error after reading it back."""
 
     path: Path
     bytes: int
@@ -44,7 +44,7 @@ class Written:
 
 @dataclass(frozen=True)
 class Demo:
-    """What was acted, what was written, and the pose that three handles gave, with its picture."""
+    """The acted motion, the written files, and the pose of three handles with its picture."""
 
     motion: Motion
     acting_seconds: float
@@ -56,7 +56,7 @@ class Demo:
 def demo(
     folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = lambda _: None
 ) -> Demo:
-    """Acts, writes BVH, GLB and a contact sheet into the folder, verifies what it wrote, and poses."""
+    """Act, write BVH, GLB and a contact sheet into the folder, verify the files, and pose."""
     make_folder(folder)
     step(f"acting: {action}, {style}")
     start = time.perf_counter()
@@ -67,14 +67,14 @@ def demo(
     handles = _reaching_up(motion)
     model = UniversalPrior(motion.skeleton)
     constraints = [Position(joint, target) for joint, target in handles.items()]
-    solve(model, constraints)  # compiles, so that the next one tells how long a pose takes
+    solve(model, constraints)  # compiles, so that the next solve shows the time of a pose
     posed = solve(model, constraints)
     picture = save_picture(posed.pose, folder / "pose.png", handles=handles)
     return Demo(motion, acted, files, posed, picture)
 
 
 def _reaching_up(motion: Motion) -> dict[str, np.ndarray]:
-    """Both feet where they are in the middle of a motion, and the right hand over where it is."""
+    """Both feet at their positions in the middle of a motion, and the right hand above its own."""
     middle = motion[len(motion) // 2]
     places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
     joints = {
@@ -96,18 +96,18 @@ def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:
 
 
 def verified_mm(motion: Motion, path: Path) -> float:
-    """How far, at most, a joint read back from the file lies from where it was; too far is an error."""
+    """The largest distance of a joint after reading the file back; raise if it is too large."""
     again = read(path)
     if not isinstance(again, Motion) or len(again) != len(motion):
-        raise PoiseError(f"{path} should give back {motion!r}; it gives {again!r}")
+        raise PoiseError(f"reading {path} back should give {motion!r}; it gave {again!r}")
     difference = 1000.0 * float(np.abs(_positions(motion, motion) - _positions(again, motion)).max())
     if not difference < LARGEST_DIFFERENCE_MM:
-        raise PoiseError(f"{path} gives back joints that lie up to {difference:.3g} mm from where they were")
+        raise PoiseError(f"reading {path} back moves joints by up to {difference:.3g} mm")
     return difference
 
 
 def _positions(motion: Motion, like: Motion) -> np.ndarray:
-    """World positions of the joints that turn, in the order of the other motion's skeleton."""
+    """World positions of the rotating joints, in the order of the other motion's skeleton."""
     positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
     names = [
         name for name, end in zip(like.skeleton.names, like.skeleton.is_end_site, strict=True) if not end

@@ -1,4 +1,4 @@
-"""What is in a motion file, as plain values: what `poise info` shows and what scripts read as JSON."""
+"""The contents of a motion file as plain values, for `poise info` and as JSON for scripts."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from poise.motion.stillness import still_joints
 
 
 def describe(value: Motion | Markers) -> dict[str, Any]:
-    """Counts, rates and sizes of a motion or a marker recording, and what its reader decided; ready for JSON.
+    """Counts, rates and sizes of a motion or a marker recording, and its reader's decisions; ready for JSON.
 
-    `joints` counts joints that can turn; end sites are counted apart. Keys that make no sense for a marker recording
-    are there and empty, so that one script can read both.
+    `joints` counts rotating joints; end sites are counted separately. Keys that do not apply to a marker recording are
+    present and empty, so that one script can read both.
     """
     about = _about_motion(value) if isinstance(value, Motion) else _about_markers(value)
     origin = value.origin

@@ -1,8 +1,8 @@
-"""Drags the path of one handle through a clip; the rest of the body follows (Huang et al. 2017, Fig. 5).
+"""Drag the path of one handle through a clip; the rest of the body follows (Huang et al. 2017, Fig. 5).
 
-A frame starts from what was recorded. The prior says how poses change when the handle's target changes: the wanted pose
-is the recorded one plus the difference of the two predictions, in the prior's covariance. An edit that changes nothing
-gives the recording back, and the body's other ends stay where they were unless the dragged handle takes them along.
+A frame starts from the recording. The prior predicts how poses change when the handle's target changes: the wanted
+pose is the recorded one plus the difference of two predictions, in the prior's covariance. An edit that changes
+nothing returns the recording, and the body's other ends stay in place unless the dragged handle pulls them along.
 """
 
 from __future__ import annotations
@@ -26,13 +26,13 @@ from poise.types import Array
 
 PLANTED = ("left_foot", "right_foot")
 STEADY = ("head", "left_hand", "right_hand")
-STEADY_TOLERANCE = 0.05  # metres that the other ends may give way
-EASE = 0.25  # seconds before and after the path over which it is entered and left
+STEADY_TOLERANCE = 0.05  # metres: tolerance of the other ends
+EASE = 0.25  # seconds before and after the path for blending in and out
 
 
 @dataclass(frozen=True, eq=False)
 class Path3:
-    """Where a handle goes: points at times in seconds, in the world or relative to what was recorded."""
+    """The path of a handle: points at times in seconds, in the world or relative to the recording."""
 
     times: Float[Array, "keys"]
     points: Float[Array, "keys 3"]
@@ -41,7 +41,7 @@ class Path3:
 
 @dataclass(frozen=True, eq=False)
 class Edit:
-    """An edited clip and how it went."""
+    """An edited clip, with statistics."""
 
     motion: Motion
     handle_distances: Float[Array, "frames"]
@@ -56,7 +56,7 @@ def drag(
     *,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Edit:
-    """The clip with its handle on the path; frames outside the path, but for its ease, stay as they are."""
+    """The clip with its handle on the path; frames outside the path and its ease are unchanged."""
     prior = prior.on_body(clip.skeleton)
     space = prior.space
     joint = space.skeleton.index(handle)
@@ -94,7 +94,7 @@ def drag(
 
 
 def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:
-    """How far the handle is taken from where it was recorded, frame by frame, eased in and out."""
+    """The displacement of the handle from its recording, frame by frame, eased in and out."""
     times = np.arange(len(recorded)) / fps
     if path.times[0] > times[-1] or path.times[-1] < 0:
         raise InvalidValueError(
@@ -115,7 +115,7 @@ def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -
 
 
 def read_path(path: Path, *, relative: bool = False) -> Path3:
-    """A path from a CSV file of rows `time,x,y,z` in seconds and metres; a heading row is passed over."""
+    """Read a path from a CSV file of rows `time,x,y,z` in seconds and metres; a heading row is skipped."""
     try:
         lines = checked_text(path.read_text(encoding="utf-8-sig")).splitlines()
     except (OSError, UnicodeDecodeError, InvalidValueError) as error:
@@ -132,7 +132,7 @@ def read_path(path: Path, *, relative: bool = False) -> Path3:
             raise ParseError(
                 f"expected four numbers time,x,y,z; got {row!r:.200}", path=path, line=number
             ) from None
-        if len(values) != 4 or not np.all(np.abs(values) <= FARTHEST):  # NaN is not, either
+        if len(values) != 4 or not np.all(np.abs(values) <= FARTHEST):  # also true for NaN
             raise ParseError(
                 f"expected four finite numbers time,x,y,z within {FARTHEST:,.0f}; got {row!r:.200}",
                 path=path,

@@ -1,4 +1,4 @@
-"""Where and when feet stand: contacts of a recording as constraints, and wider or longer ones for new motions."""
+"""Foot contacts: those of a recording as constraints, and wider or longer ones for new motions."""
 
 from __future__ import annotations
 
@@ -17,12 +17,12 @@ from poise.solvers.constraints import Constraint, Position
 from poise.types import Array
 
 HEEL, TOES = 0, 1
-SHORTEST = 2  # frames that a contact lasts at least
+SHORTEST = 2  # frames: shortest contact
 
 
 @dataclass(frozen=True, eq=False)
 class FootContact:
-    """A point of a foot that stands still at a place from one frame up to, not including, another."""
+    """A point of a foot that stands still at a position from one frame up to but excluding another."""
 
     handle: Handle
     side: str
@@ -31,14 +31,14 @@ class FootContact:
     point: Float[Array, "3"]
 
     def constraint(self) -> Position:
-        """As the solver takes it."""
+        """The contact as a constraint."""
         return Position(self.handle, self.point)
 
 
 def contacts_in(motion: Motion) -> list[FootContact]:
-    """Where the feet of a recording stand: on the toes while those are down, on the heel before and after.
+    """The foot contacts of a recording: on the toes while those are down, on the heel before and after.
 
-    Each contact is one place, the middle of where the point was recorded.
+    Each contact has one position, the mean of the recorded point.
     """
     standing, places = foot_contacts(motion).points, foot_positions(motion)
     found = []
@@ -56,7 +56,7 @@ def contacts_in(motion: Motion) -> list[FootContact]:
 
 
 def constraints_of(contacts: Sequence[FootContact], frames: int) -> list[list[Constraint]]:
-    """What each frame must meet."""
+    """The constraints of each frame."""
     found: list[list[Constraint]] = [[] for _ in range(frames)]
     for contact in contacts:
         for frame in range(contact.first, min(contact.end, frames)):
@@ -67,7 +67,7 @@ def constraints_of(contacts: Sequence[FootContact], frames: int) -> list[list[Co
 def changed(
     contacts: Sequence[FootContact], *, along: Float[Array, "3"], wider: float = 0.0, longer: float = 1.0
 ) -> list[FootContact]:
-    """Contacts set apart by so many metres more to either side of a way, and stretched along it."""
+    """Contacts moved apart sideways by some metres, and stretched along the walking direction."""
     ahead = along * np.array([1.0, 0.0, 1.0])
     ahead = ahead / np.linalg.norm(ahead)
     left = np.array([ahead[2], 0.0, -ahead[0]])
@@ -81,13 +81,13 @@ def changed(
 
 
 def spans(flags: Bool[Array, "frames"]) -> list[tuple[int, int]]:
-    """First frames and ends of runs of true."""
+    """First frames and ends of runs of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int64), [0]])))
     return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
 def _handle(motion: Motion, joint: int, place: Float[Array, "3"]) -> Handle:
-    """The handle of a joint that is at a place in the first frame."""
+    """The handle on a joint that is at a position in the first frame."""
     positions, matrices = world_transforms(motion.skeleton, motion.root_positions[0], motion.rotations[0])
     x, y, z = matrices[joint].T @ (place - positions[joint])
     return Handle(motion.skeleton.names[joint], (float(x), float(y), float(z)))

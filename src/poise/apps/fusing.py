@@ -4,14 +4,14 @@ fps = 30
 model = "walk.poise"                # default: the universal prior
 
 [sources.trackers]
-file = "trackers.trc"               # places: C3D, TRC, or CSV with time, head.x, head.y, head.z, ...
+file = "trackers.trc"               # positions: C3D, TRC, or CSV with time, head.x, head.y, head.z, ...
 noise = 0.03                        # metres
 
 [sources.suit]
-file = "suit.csv"                   # turns in the world: time, pelvis.w, pelvis.x, pelvis.y, pelvis.z, ...
+file = "suit.csv"                   # world rotations: time, pelvis.w, pelvis.x, pelvis.y, pelvis.z, ...
 gives = "turns"
 noise = 8.0                         # degrees
-shift = 0.0                         # seconds that its clock is behind; found by itself where not given
+shift = 0.0                         # seconds that its clock is behind; estimated if not given
 
 [sources.camera]
 file = "camera.csv"                 # pixels: time, head.u, head.v, ...
@@ -19,7 +19,7 @@ gives = "pixels"
 camera = "camera.toml"
 noise = 6.0                         # pixels
 
-[[constraints]]                     # keys, contacts and anything else, as in other scripts
+[[constraints]]                     # keys, contacts and others, as in other scripts
 kind = "position"
 handle = "left_foot"
 at = [0.1, 0.08, 0.0]
@@ -62,7 +62,7 @@ class _SourceFile:
             raise FieldError("camera", "a source of pixels needs a camera; no other source may have one")
 
     def feed(self, name: str, skeleton: Skeleton, fps: float) -> Feed:
-        """What the source says of joints that the body has."""
+        """The source's data for the joints that the body has."""
         if self.gives == PLACES:
             take = read_take(str(self.file), fps=fps)
             assert take is not None, "a file is not live"
@@ -90,13 +90,11 @@ class _TakeFile:
 
     def __post_init__(self) -> None:
         if not self.sources:
-            raise FieldError(
-                "sources", "there is nothing to fuse: give [sources.NAME] with a file and its noise"
-            )
+            raise FieldError("sources", "there are no sources: give [sources.NAME] with a file and its noise")
 
 
 def fuse_take(path: Path, model: Prior | None = None) -> Fused:
-    """The motion of a take file's sources; a model goes before the file's own."""
+    """Fuse the sources of a take file into a motion; a given model replaces the file's own."""
     file = read_declared(_TakeFile, path)
     prior = model or load(file.model)
     feeds = [source.feed(name, prior.space.skeleton, file.fps) for name, source in file.sources.items()]

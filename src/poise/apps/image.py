@@ -1,4 +1,4 @@
-"""Saves and reports the poses that explain a photo: what `poise image` does (Grochow et al. 2004, section 7.4)."""
+"""Save and report the poses that explain a photo, for `poise image` (Grochow et al. 2004, section 7.4)."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class FoundInPhoto:
-    """The person found in a photo, and the body that was solved from that."""
+    """The person found in a photo, and the body solved from it."""
 
     person: Person
     points: Points
@@ -41,7 +41,7 @@ class FoundInPhoto:
 def find_in_photo(
     photo: Image.Image, *, number: int | None = None, fov: float | None = None, height: float | None = None
 ) -> FoundInPhoto:
-    """The person in a photo (from 1, where there are several), with no point given."""
+    """Find the person in a photo (number from 1, if there are several), without given points."""
     person = person_in_photo(photo, number)
     focal = None if fov is None and photo.info.get("exif_focal") is None else focal_of(Shot(photo, {}), fov)
     watched = watched_in_photo(person, photo.size, focal)
@@ -50,7 +50,7 @@ def find_in_photo(
 
 
 def explained(model: Model, photo: Image.Image, found: FoundInPhoto) -> list[Explanation]:
-    """Poses of a model's own body that explain the points found, that of the detector's shape first."""
+    """Poses of a model's own body that explain the found points, the detector's shape first."""
     camera, space = found.body.cameras[0], space_of(model)
     first = None
     if found.pose.skeleton.same_topology(space.skeleton):
@@ -60,17 +60,17 @@ def explained(model: Model, photo: Image.Image, found: FoundInPhoto) -> list[Exp
 
 
 def described(one: Explanation, best: Explanation) -> str:
-    """An alternative in words: how well its points are met, and how likely it is beside the best."""
+    """An alternative in words: its residuals, and its likelihood relative to the best."""
     met = f"points within {one.distances.max():.1f} px"
     if one.log_likelihood is None:
         return met
     percentile = one.percentile
-    likely = f"likelier than {percentile:.0f} % of the poses learned from" if percentile is not None else ""
-    return f"{met}, {likely}, log posterior {one.posterior - best.posterior:+.1f} beside the best"
+    likely = f"likelier than {percentile:.0f} % of the training poses" if percentile is not None else ""
+    return f"{met}, {likely}, log posterior {one.posterior - best.posterior:+.1f} relative to the best"
 
 
 def save_alternatives(found: Sequence[Explanation], path: Path, *, onto: Path | None = None) -> list[Path]:
-    """The best pose under the path's name, the others with their numbers: pose.glb, pose-2.glb, pose-3.glb."""
+    """Save the best pose under the path's name, the others with numbers: pose.glb, pose-2.glb, pose-3.glb."""
     saved = []
     for number, one in enumerate(found, start=1):
         name = path if number == 1 else path.with_stem(f"{path.stem}-{number}")

@@ -1,4 +1,4 @@
-"""Makes a motion from a keyframe script: a few handles on paths, the rest of the body by a learned model.
+"""Make a motion from a keyframe script: a few handles on paths, the rest of the body by a learned model.
 
 Grochow et al. 2004, section 7.2. Frames are solved one after the other and then all together (`solvers.trajectory`).
 """
@@ -28,14 +28,14 @@ from poise.solvers.constraints import Constraint, floor
 from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
 from poise.types import Array, Progress
 
-MET = 0.01  # metres within which a handle counts as on its path
-TURNED = np.radians(1.0)  # within which a handle's joint counts as turned as its keys say
-_POLL = 0.2  # seconds between looks at a file that is watched
+MET = 0.01  # metres: largest distance of a handle from its path that counts as met
+TURNED = np.radians(1.0)  # the same for the rotation of its joint
+_POLL = 0.2  # seconds between checks of a watched file
 
 
 @dataclass(frozen=True, eq=False)
 class Keyframed:
-    """The motion, and how far each handle is from its path and its turns in every frame (NaN where it is free)."""
+    """The motion, and each handle's distance from its path and rotations in every frame (NaN if free)."""
 
     motion: Motion
     distances: Mapping[Handle, Float[Array, "frames"]]
@@ -44,24 +44,24 @@ class Keyframed:
 
     @property
     def worst(self) -> float:
-        """The largest distance of any handle from its path, in metres; 0 where none has one."""
+        """The largest distance of any handle from its path, in metres; 0 if there are no paths."""
         return _largest(self.distances.values())
 
     @property
     def worst_turn(self) -> float:
-        """The largest angle of any handle's joint from what its keys say, in radians; 0 where none has rotations."""
+        """The largest angle between a handle's joint and its keys, in radians; 0 without rotation keys."""
         return _largest(self.angles.values())
 
     def misses(self) -> list[str]:
-        """What could not be reached, when and by how much, in words."""
+        """The targets that were not reached, when and by how much, in words."""
         far = [
             f"{handle.joint} cannot reach its path {self._when(left > MET)}; "
-            f"up to {1000 * np.nanmax(left):.0f} mm are missing"
+            f"it misses by up to {1000 * np.nanmax(left):.0f} mm"
             for handle, left in self.distances.items()
             if np.any(left > MET)
         ]
         return far + [
-            f"{name} cannot turn as its keys say {self._when(left > TURNED)}; up to {np.degrees(np.nanmax(left)):.0f} "
+            f"{name} cannot rotate to its keys {self._when(left > TURNED)}; up to {np.degrees(np.nanmax(left)):.0f} "
             "degrees are missing"
             for name, left in self.angles.items()
             if np.any(left > TURNED)
@@ -85,9 +85,10 @@ def keyframe(
     balance: bool = True,
     progress: Progress = lambda _done, _all: None,
 ) -> Keyframed:
-    """The motion of a script or of its file, on the body of the model.
+    """Return the motion of a script or of its file, on the body of the model.
 
-    Unasked, hips face as the feet go and the weight stays over them, softly; `heading` and `balance` switch that off.
+    By default, hips softly face the walking direction of the feet and the weight stays over them; `heading` and
+    `balance` switch that off.
     """
     script = script if isinstance(script, Script) else read_script(Path(script))
     script = replace(
@@ -106,7 +107,7 @@ def keyframe_in(
     *,
     progress: Progress = lambda _done, _all: None,
 ) -> Keyframed:
-    """The motion of a script under priors of one skeleton, with how much of each every frame has."""
+    """The motion of a script under priors of one skeleton, with each frame's weights over them."""
     paths, frames = plan(script, priors, weights)
     trajectory = solve_trajectory(
         priors, frames, fps=script.fps, smoothness=_smoothness(script), progress=progress
@@ -123,14 +124,14 @@ def plan(
     *,
     span: tuple[int, int] = (0, sys.maxsize),
 ) -> tuple[list[HandlePath], list[Frame]]:
-    """Where every handle goes, pins among them, and what every frame must meet, or those from one up to another."""
+    """The path of every handle, including pins, and the constraints of all frames, or of a range of them."""
     _check_handles(script, priors[0])
     paths = _with_pins(script, priors, weights)
     return paths, _frames(script, paths, weights, priors[0], span)
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
-    """Comes round at once and then whenever the file has been saved again."""
+    """Yield at once, and again whenever the file has been saved."""
     seen = None
     while True:
         stamp = path.stat().st_mtime_ns if path.exists() else seen
@@ -147,7 +148,7 @@ def _priors(script: Script, prior: Prior, names: Sequence[str]) -> list[Prior]:
         own = prior if name == MODEL else load(script.models[name])
         if not own.space.skeleton.same_topology(skeleton):
             raise SkeletonError(
-                f"style {name!r} is of another skeleton than the model; styles blend on one skeleton"
+                f"style {name!r} has another skeleton than the model; blended styles need the same skeleton"
             )
         found.append(own.on_body(skeleton))
     return found
@@ -168,7 +169,7 @@ def _named(place: str, handle: Handle, prior: Prior) -> None:
 
 
 def _smoothness(script: Script) -> Smoothness:
-    """Twice the smoothness: half the accelerations; none: every frame by itself."""
+    """Twice the smoothness is half the accelerations; with zero, frames are independent."""
     usual = Smoothness()
     if script.smoothness == 0.0:
         return replace(usual, rounds=0)
@@ -187,7 +188,7 @@ def _with_pins(
             open_pins.append(pin)
         else:
             paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
-    for pin in open_pins:  # where the body has the handle when the pin begins
+    for pin in open_pins:  # the body's handle position when the pin begins
         count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
         frames = _frames(script, list(paths.values()), weights, priors[0], (0, count))
         space = priors[0].space
@@ -198,7 +199,7 @@ def _with_pins(
 
 
 def _place_of(pin: HeldHandle, path: HandlePath | None) -> Float[Array, "3"] | None:
-    """The pin's own place, else where its handle's path is; None where neither says."""
+    """The pin's own position, else that of its handle's path; None if neither is given."""
     if pin.at is not None or path is None:
         return pin.at
     at = path.at(np.array([pin.start]))[0]
@@ -206,7 +207,7 @@ def _place_of(pin: HeldHandle, path: HandlePath | None) -> Float[Array, "3"] | N
 
 
 def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
-    """The path with two keys at the pin's place, at rest there."""
+    """The path with two keys at the pin's position, at rest there."""
     assert pin.at is not None
     times, points, still = np.array([pin.start, pin.end]), np.stack([pin.at, pin.at]), np.zeros((2, 3))
     if path is None:
@@ -231,7 +232,7 @@ def _frames(
     prior: Prior,
     span: tuple[int, int],
 ) -> list[Frame]:
-    """What every frame of a span must meet."""
+    """The constraints of every frame of a span."""
     some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
@@ -273,5 +274,5 @@ def _angles(trajectory: Trajectory, script: Script) -> dict[str, Array]:
 
 
 def _largest(lacking: Iterable[Float[Array, "frames"]]) -> float:
-    """The largest of all that are numbers; 0 where there are none."""
+    """The largest number, ignoring NaN; 0 if there are none."""
     return max((float(np.nanmax(left)) for left in lacking if np.isfinite(left).any()), default=0.0)

@@ -1,7 +1,7 @@
-"""How a keyed body bears itself where no key says, softly: its hips face as the feet go, its weight is over them.
+"""Soft default posture of a keyed body: its hips face the walking direction of the feet, its weight is over them.
 
-Two feet alone do not say which way their owner faces. Over a stride, though, one is to the left of the other. In a
-stride one foot carries the body, which falls from one to the next; over a third of a second to either side both do.
+Two feet at one moment do not determine the heading; over a stride, one is to the left of the other. In a stride one
+foot carries the body, which falls from one to the next; within a third of a second before and after, both do.
 """
 
 from __future__ import annotations
@@ -20,17 +20,15 @@ from poise.types import Array
 
 Way = Float[Array, "frames 3"]
 
-STEADY = 0.05  # radians that hips turn from their heading, typically
-STRIDE = (
-    1.2  # seconds over which feet are to the left and the right of each other, whatever they do meanwhile
-)
-APART = 0.03  # metres that they must then be apart
-WOBBLE = 0.05  # metres that this changes by while nobody strides
-AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds about a frame at which feet may carry
+STEADY = 0.05  # radians: tolerance of the hips' heading
+STRIDE = 1.2  # seconds: window over which the left and right sides of the feet are determined
+APART = 0.03  # metres: smallest lateral distance of the feet in it
+WOBBLE = 0.05  # metres: variation of that distance without a stride
+AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds around a frame at which feet may carry weight
 
 
 def places_of(paths: Sequence[HandlePath], skeleton: Skeleton) -> dict[str, HandlePath]:
-    """The paths of joints that have a role, by role."""
+    """The paths of joints with a role, by role."""
     at = {skeleton.index(path.handle.joint): path for path in paths if path.handle.offset == (0.0, 0.0, 0.0)}
     return {role: at[skeleton.index(role)] for role in skeleton.roles if skeleton.index(role) in at}
 
@@ -38,7 +36,7 @@ def places_of(paths: Sequence[HandlePath], skeleton: Skeleton) -> dict[str, Hand
 def headings_of(
     script: Script, places: dict[str, HandlePath], skeleton: Skeleton, times: Float[Array, "frames"]
 ) -> Iterator[list[Constraint]]:
-    """Which way hips face at some times, softly: as the script says, else as its feet do."""
+    """Soft hip headings at these times: from the script, else from its feet."""
     asked = script.heading is not None or (script.keeps_heading and not _says_facing(script, places))
     for heading in forward_of(script, places, times) if asked else np.full((len(times), 3), np.nan):
         known = "pelvis" in skeleton.roles and np.all(np.isfinite(heading))
@@ -46,21 +44,21 @@ def headings_of(
 
 
 def forward_of(script: Script, places: dict[str, HandlePath], times: Float[Array, "frames"]) -> Way:
-    """Which way is forward: as the script says, else as its feet go; NaN where they do not say."""
+    """The forward direction: from the script, else from its feet; NaN if they do not determine it."""
     if script.heading is not None:
         return np.tile(np.array(script.heading, dtype=np.float64), (len(times), 1))
     return _from_feet(script, places, times)
 
 
 def _says_facing(script: Script, places: dict[str, HandlePath]) -> bool:
-    """Whether turns, a gaze, or handles besides the feet say which way a body faces."""
+    """Whether rotations, a gaze, or handles other than the feet determine the heading."""
     turned = any(isinstance(timed.constraint, Orientation | LookAt) for timed in script.constraints)
     besides = [role for role in places if role.startswith(SIDES) and not role.endswith("_foot")]
     return bool(script.turns) or turned or bool(besides)
 
 
 def _from_feet(script: Script, places: dict[str, HandlePath], times: Float[Array, "frames"]) -> Way:
-    """Across what is left and right of each other over a stride; nothing without feet, and where they cross."""
+    """The heading perpendicular to the feet's left-right direction over a stride; NaN without feet or if they cross."""
     if not all(f"{side}_foot" in places for side in SIDES):
         return np.full((len(times), 3), np.nan)
     left, right = (places[f"{side}_foot"].at(script.times)[:, [0, 2]] for side in SIDES)
@@ -72,9 +70,9 @@ def _from_feet(script: Script, places: dict[str, HandlePath], times: Float[Array
 
 
 def _across(apart: Float[Array, "moments 2"]) -> Float[Array, "3"]:
-    """Forward, from how far the left foot is from the right one: across the way in which that changes least.
+    """The forward direction from the vectors between right and left foot: perpendicular to their least variation.
 
-    Feet that stride change places along the way that their owner goes, not across it.
+    Striding feet pass each other along the walking direction, not across it.
     """
     known = apart[np.all(np.isfinite(apart), axis=1)]
     if len(known) == 0:
@@ -89,7 +87,7 @@ def _across(apart: Float[Array, "moments 2"]) -> Float[Array, "3"]:
 def balances_of(
     script: Script, places: dict[str, HandlePath], skeleton: Skeleton, times: Float[Array, "frames"]
 ) -> Iterator[list[Constraint]]:
-    """Of every frame, that its weight is over what carries it; nothing where the feet are not keyed."""
+    """The balance constraint of every frame; None if the feet are not keyed."""
     feet = {f"{side}_foot" for side in SIDES}
     asked = script.keeps_balance and feet <= set(places)
     ways = forward_of(script, places, times) if asked else np.full((len(times), 3), np.nan)

@@ -1,4 +1,4 @@
-"""Writes a keyframe script from a recording: the few keys that describe its handles' paths, to be changed."""
+"""Write a keyframe script from a recording: the few keys that describe its handles' paths, for editing."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from poise.motion.motion import Motion
 from poise.skeleton.kinematics import world_transforms
 from poise.types import Array
 
-CLOSE = 0.02  # metres within which the keys' curve follows the recording
-STILL = 0.03  # metres within which a handle that stays counts as pinned ...
-STAYS = 0.3  # ... for so many seconds at least
+CLOSE = 0.02  # metres: largest distance of the keys' curve from the recording
+STILL = 0.03  # metres: a handle that moves less counts as pinned ...
+STAYS = 0.3  # ... for at least this many seconds
 SETTLES = 0.05  # seconds at both ends that are left to the path
 
 
 def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, fps: float = 30.0) -> str:
-    """A script whose handles go as they were recorded; a handle that stays for a while is pinned."""
+    """A script whose handles follow the recording; handles at rest are pinned."""
     if not handles:
-        raise InvalidValueError("name one handle or more to take keys of, such as left_foot and right_hand")
+        raise InvalidValueError("name at least one handle for the keys, such as left_foot and right_hand")
     if len(clip) < 2:
         raise InvalidValueError("keys need a clip of two frames or more; got one")
     times = np.arange(len(clip)) / clip.fps
@@ -42,7 +42,7 @@ def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, f
 
 
 def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: float) -> list[int]:
-    """Places of keys whose curve stays close to all points: both ends, then always where the curve is farthest off."""
+    """Indices of keys whose curve stays close to all points: both ends, then where the curve is farthest off."""
     chosen = sorted({0, len(times) - 1})
     while len(chosen) < len(times):
         curve = curve_through(times[chosen], points[chosen], times)
@@ -54,7 +54,7 @@ def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: fl
 
 
 def resting_spans(way: Float[Array, "n 3"], fps: float) -> list[tuple[int, int]]:
-    """Frames from which and to which a point stays within a small ball, for a while, less a moment at both ends."""
+    """Frame ranges in which a point stays within a small ball for a while, without a margin at both ends."""
     spans, first = [], 0
     while first < len(way):
         away = np.linalg.norm(way[first:] - way[first], axis=1) > STILL

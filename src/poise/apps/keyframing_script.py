@@ -44,14 +44,14 @@ from poise.solvers.constraints import Constraint, Orientation, Position, handle_
 from poise.types import Array
 
 MODEL = "model"
-"""The name by which a script calls the model that it is solved with."""
+"""The name of the model that solves a script, within the script."""
 LONGEST = 600.0  # seconds
 MOST_FPS = 240.0
 
 
 @dataclass(frozen=True, eq=False)
 class HandlePath:
-    """Where a handle goes: keys in time and how the curve between them runs; a tolerance makes it soft."""
+    """The path of a handle: keys in time and the interpolation between them; a tolerance makes it soft."""
 
     handle: Handle
     times: Float[Array, "keys"]
@@ -63,7 +63,7 @@ class HandlePath:
     tolerance: float | None = None
 
     def at(self, times: Float[Array, "samples"]) -> Float[Array, "samples 3"]:
-        """Where the handle is at these times; NaN before its first key and after its last."""
+        """Positions of the handle at these times; NaN before its first key and after its last."""
         points = curve_through(
             self.times,
             self.points,
@@ -78,7 +78,7 @@ class HandlePath:
 
 @dataclass(frozen=True, eq=False)
 class TurnPath:
-    """How a handle's joint is turned in the world: keys in time as unit quaternions (wxyz), and what is between."""
+    """The world rotations of a handle's joint: keys in time as unit quaternions (wxyz), and interpolation."""
 
     handle: Handle
     times: Float[Array, "keys"]
@@ -88,7 +88,7 @@ class TurnPath:
     tolerance: float | None = None
 
     def at(self, times: Float[Array, "samples"]) -> Float[Array, "samples 4"]:
-        """How the joint is turned at these times; NaN before its first key and after its last."""
+        """Rotations of the joint at these times; NaN before its first key and after its last."""
         ease = self.eases[:-1] if len(self.times) > 1 else "none"
         turns = turns_through(self.times, self.turns, times, kind=self.kind, ease=ease)
         return _between_keys(turns, self.times, times)
@@ -96,7 +96,7 @@ class TurnPath:
 
 @dataclass(frozen=True, eq=False)
 class HeldHandle:
-    """A handle that stays put from one time to another: at a point, or where it is when the pin begins."""
+    """A handle that stays in place from one time to another: at a point, or where it is when the pin begins."""
 
     handle: Annotated[Handle, Read(handle_from)]
     start: Annotated[float, Named("from")] = 0.0
@@ -110,7 +110,7 @@ class HeldHandle:
 
 @dataclass(frozen=True, kw_only=True)
 class StyleChange:
-    """From a time on another style, coming in over so many seconds."""
+    """A change to another style at a time, blended over some seconds."""
 
     name: str
     time: float = 0.0
@@ -133,7 +133,7 @@ class Script:
     turns: Sequence[TurnPath] = ()
     constraints: Sequence[Timed] = ()
     heading: tuple[float, float, float] | None = None
-    """Which way the hips face, softly; where it is left out, the feet say, if `keeps_heading`."""
+    """The hips' soft heading; by default that of the feet, if `keeps_heading`."""
     keeps_heading: bool = True
     keeps_balance: bool = True
 
@@ -143,7 +143,7 @@ class Script:
         return np.arange(int(np.floor(self.duration * self.fps + 1e-6)) + 1) / self.fps
 
     def weights(self) -> tuple[list[str], Float[Array, "frames styles"]]:
-        """The styles by name, and how much of each every frame has."""
+        """The styles by name, and each frame's weights over them."""
         names = list(dict.fromkeys(change.name for change in self.changes))
         weights = np.zeros((len(self.times), len(names)))
         weights[:, names.index(self.changes[0].name)] = 1.0
@@ -159,7 +159,7 @@ class Script:
 def follow(
     paths: Sequence[HandlePath], turns: Sequence[TurnPath], times: Float[Array, "frames"]
 ) -> list[list[Constraint]]:
-    """What paths and turns ask of every frame."""
+    """The constraints of paths and rotations for every frame."""
     found: list[list[Constraint]] = [[] for _ in times]
     for path in paths:
         for frame, target in _targets(path.at(times)):
@@ -189,7 +189,7 @@ Floor = Annotated[float | None, Read(floor_from)]
 
 @dataclass(frozen=True, eq=False)
 class _Key:
-    """One key of a handle: a place, a rotation or both."""
+    """One key of a handle: a position, a rotation or both."""
 
     time: float
     at: Vector | None = None
@@ -199,12 +199,12 @@ class _Key:
 
     def __post_init__(self) -> None:
         if self.at is None and self.rotation is None:
-            raise FieldError("at", "is missing; a key has a place (at), a rotation or both")
+            raise FieldError("at", "is missing; a key needs a position (at), a rotation or both")
 
 
 @dataclass(frozen=True, eq=False)
 class HandleKeys:
-    """The keys of one handle and what is between them."""
+    """The keys of one handle and the interpolation between them."""
 
     keys: tuple[_Key, ...]
     offset: Vector | None = None
@@ -217,16 +217,14 @@ class HandleKeys:
     def __post_init__(self) -> None:
         if not self.keys:
             raise FieldError(
-                "keys", "a handle needs one key or more: keys = [{ time = 0.0, at = [x, y, z] }]"
+                "keys", "a handle needs at least one key: keys = [{ time = 0.0, at = [x, y, z] }]"
             )
         for number, (before, key) in enumerate(pairwise(self.keys), start=2):
             if key.time < before.time + CLOSEST:
-                raise FieldError(
-                    f"keys[{number}].time", f"keys must come one after the other; got {key.time:g} s"
-                )
+                raise FieldError(f"keys[{number}].time", f"key times must increase; got {key.time:g} s")
 
     def path(self, name: str) -> list[HandlePath]:
-        """The path through the keys with places, if any."""
+        """The path through the keys with positions, if any."""
         keys = [key for key in self.keys if key.at is not None]
         tangents = [np.full(3, np.nan) if key.tangent is None else key.tangent for key in keys]
         if not keys:
@@ -239,7 +237,7 @@ class HandleKeys:
         ]  # fmt: skip
 
     def turns(self, name: str) -> list[TurnPath]:
-        """The turning through the keys with rotations, if any."""
+        """The rotations through the keys that have them, if any."""
         keys = [key for key in self.keys if key.rotation is not None]
         if not keys:
             return []
@@ -259,13 +257,13 @@ class HandleKeys:
 
 
 def paths_of(handles: Mapping[str, HandleKeys]) -> tuple[list[HandlePath], list[TurnPath]]:
-    """Where handles go and how they turn."""
+    """The paths and rotations of handles."""
     paths = [path for name, keys in handles.items() for path in keys.path(name)]
     return paths, [turn for name, keys in handles.items() for turn in keys.turns(name)]
 
 
 def check_keys(duration: float, handles: Mapping[str, HandleKeys]) -> None:
-    """Refuse keys at times that the script does not have."""
+    """Raise if a key's time is outside the script."""
     for name, handle in handles.items():
         places = {
             f"handles.{name}.keys[{number}].time": key.time for number, key in enumerate(handle.keys, start=1)
@@ -274,7 +272,7 @@ def check_keys(duration: float, handles: Mapping[str, HandleKeys]) -> None:
 
 
 def pins_within(duration: float, pins: Sequence[HeldHandle], place: str) -> list[HeldHandle]:
-    """Pins whose end is the script's own where none is said; times that the script does not have are refused."""
+    """Pins with the script's end as default end; raise if a time is outside the script."""
     for number, pin in enumerate(pins, start=1):
         end = None if pin.end == np.inf else pin.end
         check_within(duration, {f"{place}[{number}].from": pin.start, f"{place}[{number}].to": end})
@@ -297,14 +295,14 @@ class _ScriptFile:
 
     def __post_init__(self) -> None:
         if MODEL in self.styles:
-            message = f"{MODEL!r} is the model that the script is solved with; use another name"
+            message = f"{MODEL!r} is the name of the model that solves the script; use another name"
             raise FieldError(f"styles.{MODEL}", message)
         check_keys(self.duration, self.handles)
         check_constraints(self.duration, self.constraints)
         pins_within(self.duration, self.pins, "pins")
         _check_changes(self.duration, self.style, (MODEL, *self.styles))
         if not self.handles and not self.pins and not self.constraints:
-            raise FieldError("handles", "no handle has a key and none is pinned; there is nothing to follow")
+            raise FieldError("handles", "no handle has a key or a pin; give at least one")
         _check_pins(self.script(""))
 
     def script(self, name: str) -> Script:
@@ -324,7 +322,7 @@ def read_script(path: Path) -> Script:
 
 
 def _check_changes(duration: float, changes: Sequence[StyleChange], names: Sequence[str]) -> None:
-    """Every change is to a style that there is, and begins when the one before is over."""
+    """Check that every change is to a known style, and begins after the previous one has ended."""
     busy = 0.0
     for number, change in enumerate(changes, start=1):
         place = f"style[{number}]"
@@ -352,7 +350,7 @@ def _between_keys(
 
 
 def _check_pins(script: Script) -> None:
-    """No key inside a pin of the same handle, and no two pins of it at once."""
+    """Raise if a key is inside a pin of the same handle, or if two pins of it overlap."""
     for number, pin in enumerate(script.pins, start=1):
         place = f"pins[{number}]"
         for other in script.pins[: number - 1]:

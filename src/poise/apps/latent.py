@@ -1,4 +1,4 @@
-"""Looks into a style: pictures of its latent space, and poses drawn from it. What `poise latent` and `sample` do."""
+"""Views of a style's latent space, and poses sampled from it, for `poise latent` and `sample`."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ _COLUMNS = 8  # of a page of samples, at most
 
 
 def load_style(path: Path) -> LatentPrior:
-    """A style from a model file; models of other kinds have no latent space."""
+    """Load a style from a model file; raise for models without a latent space."""
     prior = latent_of(load(path))
     if prior is None:
         raise InvalidValueError(
@@ -57,7 +57,7 @@ def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Imag
 
 
 def save_picture(image: Image.Image, path: Path) -> Path:
-    """A picture written as PNG, its folder made if need be."""
+    """Write a picture as PNG, creating its folder if needed."""
     from poise import pictures
 
     make_folder(path.parent)
@@ -65,13 +65,13 @@ def save_picture(image: Image.Image, path: Path) -> Path:
 
 
 def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
-    """Poses from places of the latent space that are about as likely as the training poses."""
+    """Poses at latent points about as likely as the training poses."""
     places = sample_latents(prior, count, np.random.default_rng(seed))
     return [standing_pose(prior, x) for x in places]
 
 
 def save_samples(poses: list[Pose], path: Path) -> Path:
-    """Poses as a page of pictures, or as the frames of a motion file."""
+    """Save poses as a page of pictures, or as the frames of a motion file."""
     if path.suffix.lower() != ".png":
         return save(Motion.of_poses(poses, name="samples"), path)
     from poise import pictures

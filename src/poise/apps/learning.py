@@ -1,4 +1,4 @@
-"""Reads motions and learns a model from them: `poise.learn`, and what `poise learn` reads."""
+"""Read motions and learn a model from them: `poise.learn`, and the input of `poise learn`."""
 
 from __future__ import annotations
 
@@ -26,13 +26,12 @@ def learn(
     progress: Callable[[float], None] = lambda _share: None,
     **options: Any,
 ) -> Storable:
-    """A model of one kind from motions, motion files or folders of them, all of one skeleton.
+    """Learn a model of one kind from motions, motion files or folders of them, all of one skeleton.
 
-    Options are those of the kind: `learn(clips, kind="style", dimensions=3)`; `dir(poise)` has the kinds' classes, and
-    each has its `Options`. The model keeps the clips' names, hashes and `licence`. `progress` is called with the share
-    that is done.
+    Options are those of the kind: `learn(clips, kind="style", dimensions=3)`; each kind's class has its `Options`. The
+    model stores the clips' names, hashes and `licence`. `progress` is called with the fraction done.
     """
-    from poise.priors import registry  # compiled; those who only read a motion do without
+    from poise.priors import registry  # compiled code, which reading a motion does not need
 
     chosen = registry.options_for(kind, options)
     return calibrated(motions_from(clips), kind, chosen, licence=licence, progress=progress)
@@ -46,7 +45,7 @@ def calibrated(
     licence: str = "",
     progress: Callable[[float], None] = lambda _share: None,
 ) -> Storable:
-    """A model of a kind, with frames of its clips, and how far it is off on parts that it has not learned from."""
+    """A model of a kind with its training frames and its held-out calibration."""
     from poise.priors import registry
     from poise.priors.held_out import kept
     from poise.priors.known_frames import KnownFrames
@@ -62,11 +61,11 @@ def calibrated(
 
 
 def motions_from(clips: Clip | Iterable[Clip]) -> list[Motion]:
-    """Motions as they are given, and those of files and of folders, in order."""
+    """Motions, and those of files and folders, in order."""
     if isinstance(clips, Motion | str | os.PathLike) or not isinstance(clips, Iterable):
         clips = [clips]
     if not (found := [motion for clip in clips for motion in _motions_of(clip)]):
-        raise InvalidValueError("there are no clips; give motions, motion files or a folder of them")
+        raise InvalidValueError("no clips given; give motions, motion files or a folder of them")
     return found
 
 
@@ -74,16 +73,16 @@ def _motions_of(clip: Clip) -> list[Motion]:
     if isinstance(clip, Motion):
         return [clip]
     if not isinstance(clip, str | os.PathLike):
-        raise InvalidValueError(f"a clip is a motion, a motion file or a folder of them; got {clip!r}")
+        raise InvalidValueError(f"a clip must be a motion, a motion file or a folder of them; got {clip!r}")
     path = Path(clip)
     if not (files := motion_files([path], markers=False)):
         known = extensions(markers=False)
-        raise InvalidValueError(f"there is no motion file in {path}; known are {', '.join(known)}")
+        raise InvalidValueError(f"there is no motion file in {path}; known extensions: {', '.join(known)}")
     return [read_motion(file) for file in files]
 
 
 def read_motion(path: Path, **options: Any) -> Motion:
-    """A motion from a file, with the reader's options; a file of markers has no skeleton and is refused."""
+    """Read a motion from a file, with the reader's options; raise for a file of markers, which has no skeleton."""
     motion = read(path, **options)
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"{path.name} holds markers; this needs the motion of a skeleton")

@@ -1,4 +1,4 @@
-"""Writes what was made of a take: the take with its gaps filled, and a picture that reports on it."""
+"""Write the results of a take: the take with its gaps filled, and a picture that reports on it."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poise.motion.markers import Markers
 
 
 def write_filled_take(source: Path, markers: Markers, path: Path, **options: Any) -> None:
-    """A C3D file again with only its gaps changed, where that is what comes in and goes out; else a new file."""
+    """Write a C3D file again with only its gaps changed, if input and output are C3D; else a new file."""
     if path.suffix.lower() not in (takes := extensions(markers=True)):
         raise UnknownNameError("format of a take for the extension", path.suffix, takes)
     make_folder(path.parent)

@@ -1,4 +1,4 @@
-"""Writes anything as its file's name asks for: a model, a motion file, a picture or an animation."""
+"""Write any object in the format of its file name: a model, a motion file, a picture or an animation."""
 
 from __future__ import annotations
 
@@ -36,11 +36,11 @@ def save(
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
-    """Writes a model, or a motion, markers, a pose or a solution in the format that the extension names.
+    """Write a model, a motion, markers, a pose or a solution in the format of the extension.
 
-    `onto` is a character that a motion, a pose or a solution is carried onto first (`poise.retarget`); as GLB or VRM
-    it goes into the character's own file. For .mot it is an OpenSim model (.osim), scaled to the body. The folder is
-    made if need be. Options are those of the format's writer, or of `pictures.save`.
+    `onto` is a character that a motion, a pose or a solution is transferred to first (`poise.retarget`); as GLB or VRM
+    it is written into the character's own file. For .mot it is an OpenSim model (.osim), scaled to the body. Folders
+    are created if needed. Options are those of the format's writer, or of `pictures.save`.
     """
     target, shown = Path(path), _shown(value)
     extension, pictures = target.suffix.lower(), (*STILLS, *ANIMATIONS)
@@ -68,13 +68,13 @@ def save(
 
 
 def save_deviations(path: Path, motion: Motion, deviation: Float[Array, "frames joints"]) -> Path:
-    """Beside a motion's file, how sure each joint's place is in every frame: metres per axis, by joint."""
+    """Write, beside a motion's file, the uncertainty of each joint's position per frame: metres per axis, by joint."""
     columns = zip(motion.skeleton.names, deviation.T.round(5).tolist(), strict=True)
     return save_claims(path, {"fps": motion.fps, "deviation_m": dict(columns)})
 
 
 def save_claims(path: Path, claims: dict[str, Any]) -> Path:
-    """A file of claims beside an export."""
+    """Write a file of claims beside an export."""
     beside = make_folder(path.parent) / f"{path.stem}.uncertainty.json"
     with replacing(beside) as file:
         json.dump(claims, file, indent=None if "fps" in claims else 2)
@@ -84,11 +84,11 @@ def save_claims(path: Path, claims: dict[str, Any]) -> Path:
 def draw(
     value: Motion | Markers | Pose, path: Path, *, progress: Progress | None = None, **options: Any
 ) -> Path:
-    """Draws a picture (.png) or an animation (.gif, .mp4); options are those of `poise.pictures`."""
+    """Draw a picture (.png) or an animation (.gif, .mp4); options are those of `poise.pictures`."""
     extension = path.suffix.lower()
     if extension not in (*STILLS, *ANIMATIONS):
         raise UnknownNameError("picture format for the extension", extension, (*STILLS, *ANIMATIONS))
-    from poise import pictures  # not needed, and not waited for, by those who write motion files
+    from poise import pictures  # not needed for motion files
 
     make_folder(path.parent)
     if extension in ANIMATIONS:
@@ -97,7 +97,7 @@ def draw(
 
 
 def show(value: Savable, **options: Any) -> None:
-    """Opens a picture in the system's viewer: of a pose or a solution, or the contact sheet of a motion or markers."""
+    """Open a picture in the system's viewer: of a pose or a solution, or a contact sheet of a motion or markers."""
     from PIL import ImageShow
 
     from poise import pictures
@@ -109,27 +109,27 @@ def show(value: Savable, **options: Any) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """A solution's pose; anything else as it is."""
+    """A solution's pose; anything else unchanged."""
     return getattr(value, "pose", value)
 
 
 def _on_character(value: Any, character: str | os.PathLike[str], name: str) -> Motion:
-    from poise.apps.retargeting import retarget  # compiled; those who write a motion as it is do without
+    from poise.apps.retargeting import retarget  # compiled code, which writing a motion does not need
 
     motion = Motion.of_poses([value], name=name) if isinstance(value, Pose) else value
     if not isinstance(motion, Motion):
         raise InvalidValueError(
-            f"a motion or a pose can be carried onto a character; got {type(value).__name__.lower()}"
+            f"only a motion or a pose can be transferred to a character; got {type(value).__name__.lower()}"
         )
     return retarget(motion, character)
 
 
 def _save_model(model: Savable | Storable, path: Path) -> Path:
-    from poise.priors.model_file import Storable, save  # compiled, as models are
+    from poise.priors.model_file import Storable, save  # compiled, like the models
 
     if not isinstance(model, Storable):
         raise InvalidValueError(
-            f"a model, a motion, markers, a pose or a solution can be saved; got {type(model).__name__}"
+            f"expected a model, a motion, markers, a pose or a solution to save; got {type(model).__name__}"
         )
     make_folder(check_model_name(path).parent)
     save(model, path)
@@ -137,9 +137,7 @@ def _save_model(model: Savable | Storable, path: Path) -> Path:
 
 
 def check_model_name(path: Path) -> Path:
-    """The file of a model to write, unless its name is that of a motion or a picture, which it would replace."""
+    """Return the path for a model; raise if its extension is that of a motion or a picture."""
     if path.suffix.lower() in (*extensions(), *STILLS, *ANIMATIONS):
-        raise InvalidValueError(
-            f"{path.name} would hold a model, not a motion or a picture; call it {path.stem}.poise"
-        )
+        raise InvalidValueError(f"{path.name} is not a name for a model file; call it {path.stem}.poise")
     return path

@@ -1,9 +1,9 @@
-"""Feet that stand stay where they stand: contacts found in one motion, kept exactly in another of the same movement.
+"""Foot plants: contacts found in one motion are kept exactly in another of the same movement.
 
 After Kovar, Schreiner and Gleicher (2002), "Footskate cleanup for motion capture editing": every contact gets one
-place, in between the correction is eased from one contact to the next, and the body follows by the smallest change of
-legs and root that meets it, which here is the solver's own exact finish. A foot has two points, heel and base of the
-toes; it may roll from one onto the other, and each stays put while it is down.
+position, corrections are eased from one contact to the next, and the body follows by the smallest change of legs and
+root, which here is the solver's own exact finish. A foot has two points, heel and base of the toes; it may roll from
+one to the other, and each stays in place while it is down.
 """
 
 from __future__ import annotations
@@ -32,14 +32,14 @@ ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the
 
 @dataclass(frozen=True, eq=False)
 class Ground:
-    """How the floor of one motion lies in another: lengths scale by `ratio`, a standing ankle has another height."""
+    """The transform between the floors of two motions: lengths scale by `ratio`, standing ankles differ in height."""
 
     ratio: float = 1.0
-    source_ankle: float = 0.0  # height of a standing ankle where contacts were found
-    target_ankle: float = 0.0  # and where they are kept
+    source_ankle: float = 0.0  # height of a standing ankle in the source
+    target_ankle: float = 0.0  # the same in the target
 
     def placed(self, points: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
-        """Places of ankles in the other motion."""
+        """Ankle positions in the other motion."""
         found = points * self.ratio
         found[..., 1] = (points[..., 1] - self.source_ankle) * self.ratio + self.target_ankle
         return found
@@ -54,9 +54,9 @@ def planted(
     flat: Float[Array, "2 3"] | None = None,
     progress: Progress = lambda _done, _all: None,
 ) -> Motion:
-    """The motion with its feet where those of `source`, whose contacts these are, stand.
+    """The motion with its feet where those of `source` stand, at these contacts.
 
-    `flat` is the direction in each foot's own axes that is up when it stands flat, where that is known of the body.
+    `flat` is the up direction in each foot's own axes when it stands flat, if known for the body.
     """
     plans = [_plan(motion, source, contacts, ground or Ground(), side, flat) for side in range(2)]
     names = [motion.skeleton.names[foot_joints(motion.skeleton, side)[0]] for side in SIDES]
@@ -90,12 +90,12 @@ def following(
 
 
 def clean(motion: Motion, *, progress: Progress = lambda _done, _all: None) -> Motion:
-    """The motion without foot slide: every foot that stands stays in one place while it does."""
+    """Remove foot slide: every standing foot stays in one position."""
     return planted(motion, motion, foot_contacts(motion), progress=progress)
 
 
 def standing_ankle(motion: Motion, contacts: Contacts) -> float:
-    """The height of the ankles while their feet lie flat, or nearly, on the floor."""
+    """The height of the ankles while their feet are flat, or nearly, on the floor."""
     joints = [foot_joints(motion.skeleton, side)[0] for side in SIDES]
     heights = joint_transforms(motion)[0][:, joints, 1]
     flat = np.all(contacts.points, axis=-1)
@@ -104,13 +104,13 @@ def standing_ankle(motion: Motion, contacts: Contacts) -> float:
 
 
 def runs(flags: Bool[Array, "frames"]) -> list[slice]:
-    """The stretches of frames in which a flag is set."""
+    """The ranges of frames in which a flag is set."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
     return [slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def metric_of(skeleton: Skeleton, joints: set[int], *, root: float = 0.0) -> Float[Array, "freedoms"]:
-    """One for the freedoms of these joints, the root's own for its place, nothing for all others."""
+    """The diagonal metric: one for these joints, `root` for the root's position, zero for all others."""
     space = PoseSpace(skeleton)
     metric = np.zeros(space.freedoms)
     metric[:3] = root
@@ -133,7 +133,7 @@ def _leg_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
 def _plan(
     motion: Motion, source: Motion, contacts: Contacts, ground: Ground, side: int, flat: Array | None
 ) -> tuple[Float[Array, "frames 3"], Float[Array, "frames 4"]]:
-    """Where the ankle is in every frame, and how the foot is turned."""
+    """The ankle position in every frame, and the foot's rotation."""
     foot = foot_joints(motion.skeleton, SIDES[side])[0]
     positions, worlds = joint_transforms(motion)
     turns = rotations.continuous(rotations.quaternion_from_matrix(worlds[:, foot]))
@@ -158,14 +158,14 @@ def _points_of_foot(motion: Motion, ankle: Array, turn: Array, side: int) -> Flo
 
 
 def _placed_points(source: Motion, ground: Ground, side: int) -> Float[Array, "frames 2 3"]:
-    """Heel and toes of the source, over the floor only; their heights come from the ankle's."""
+    """Heel and toes of the source in the ground plane; their heights follow from the ankle's."""
     return foot_positions(source)[:, side] * np.array([ground.ratio, 0.0, ground.ratio])
 
 
 def _levelled(
     turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"], up: Float[Array, "3"]
 ) -> Float[Array, "frames 4"]:
-    """The foot turned in its own axes so that when it lies flat, the direction that should be up is."""
+    """The foot rotated in its own axes so that its up direction is vertical when it is flat."""
     if not flat.any():
         return turns
     upward = rotations.rotate(rotations.conjugate(turns[flat]), np.array([0.0, 1.0, 0.0])).mean(axis=0)
@@ -179,7 +179,7 @@ def _stance(
     arms: Float[Array, "2 3"],
     down: Bool[Array, "frames 2"],
 ) -> Float[Array, "frames 3"]:
-    """One contact from its first frame to its last: the ankle's places."""
+    """One contact from its first frame to its last: the ankle positions."""
     seen = there + np.array([0.0, 1.0, 0.0]) * (free[:, None] + rotations.rotate(turns[:, None], arms))
     flat = runs(np.all(down, axis=-1))
     for run in flat:
@@ -198,7 +198,7 @@ def _stance(
 
 
 def _settled(turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"]) -> Float[Array, "frames 4"]:
-    """The turns of a foot, one and the same while it lies flat, and eased from there to the next time it does."""
+    """The rotations of a foot, constant while it is flat, and eased from there to the next flat phase."""
     change = np.full((len(turns), 3), np.nan)
     for run in runs(flat):
         away = rotations.multiply(rotations.mean(turns[run])[None], rotations.conjugate(turns[run]))
@@ -207,7 +207,7 @@ def _settled(turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"]) -> Fl
 
 
 def _weights(down: Bool[Array, "frames 2"]) -> Float[Array, "frames 2"]:
-    """How much heel and toes hold the foot: the one that is down; where both are, from one over to the other."""
+    """The weights of heel and toes: of the one that is down; if both are, moving from one to the other."""
     alone = np.where(np.all(down, axis=-1), np.nan, np.where(down[:, 1], 1.0, 0.0))
     known = np.flatnonzero(np.isfinite(alone))
     toes = np.interp(np.arange(len(down)), known, alone[known]) if len(known) else np.full(len(down), 0.5)
@@ -215,7 +215,7 @@ def _weights(down: Bool[Array, "frames 2"]) -> Float[Array, "frames 2"]:
 
 
 def _eased(shift: Float[Array, "frames 3"]) -> Float[Array, "frames 3"]:
-    """Corrections with those between contacts eased from one to the next; before the first and after the last, held."""
+    """Corrections, eased between contacts; constant before the first and after the last."""
     known = np.flatnonzero(np.isfinite(shift[:, 0]))
     if len(known) == 0:
         return np.zeros_like(shift)
@@ -230,9 +230,9 @@ def _eased(shift: Float[Array, "frames 3"]) -> Float[Array, "frames 3"]:
 
 
 def slides(motion: Motion, source: Motion | None = None) -> list[float]:
-    """How far each point of a foot strays over the floor from its mean place while it is down, in metres, per contact.
+    """The distance that each foot point strays from its mean position per contact, in metres.
 
-    Contacts are those of `source`, the same motion before it was changed, if one is given.
+    Contacts are those of `source`, the same motion before it was changed, if given.
     """
     down = foot_contacts(source or motion).points.reshape(len(motion), 4)
     points = foot_positions(motion).reshape(len(motion), 4, 3)

@@ -1,4 +1,4 @@
-"""Poses a body by a few handles: what `poise pose` does."""
+"""Pose a body by a few handles, for `poise pose`."""
 
 from __future__ import annotations
 
@@ -37,10 +37,10 @@ from poise.solvers.solve import solve
 
 Places = dict[int, np.ndarray]  # of joints, in metres
 
-LONG_FINISH = 600  # steps for a body that hangs on a handle high above the floor to come down
-FAR = 0.01  # metres or radians from which a missed constraint is worth words
-OVERHANGS = 0.03  # metres beyond the support from which a body would fall
-INSIDE = 0.03  # metres that two parts are inside each other from which they do not just touch
+LONG_FINISH = 600  # steps for a body hanging on a high handle to come down
+FAR = 0.01  # metres or radians: smallest miss of a constraint that is reported
+OVERHANGS = 0.03  # metres beyond the support at which a body would fall
+INSIDE = 0.03  # metres: smallest penetration of two parts that is reported
 
 
 def pose(
@@ -55,11 +55,11 @@ def pose(
     tolerance: float = 1e-3,
     corrections: Path | None = None,
 ) -> Solution:
-    """The most likely pose that meets constraints, such as `{"right_hand": (x, y, z)}`; the head looks at a point.
+    """Return the most likely pose that meets constraints such as `{"right_hand": (x, y, z)}`; `look` aims the head.
 
-    Without a model it is posed by the universal prior. Unasked, it stands on the floor, faces forward, keeps its
-    balance, lets idle arms hang and keeps its limbs apart, as far as the model does not know better: `floor`,
-    `heading`, `balance` and `apart` switch that off. `poise.solve` does nothing unasked.
+    The default model is the universal prior. By default the body stands on the floor, faces forward, keeps its
+    balance, lets idle arms hang and keeps its limbs apart, unless the model has learned otherwise: `floor`, `heading`,
+    `balance` and `apart` switch that off. `poise.solve` adds no such defaults.
     """
     prior, settings = model or _people(), Settings(tolerance=tolerance)
     skeleton, asked = prior.space.skeleton, constraints_from(given)
@@ -90,7 +90,7 @@ def _people() -> Prior:
 
 
 def _placed(asked: Sequence[Constraint], skeleton: Skeleton) -> Places:
-    """The joints that constraints put somewhere, and where."""
+    """The joints with target positions, and those positions."""
     return {
         skeleton.index(one.handle if isinstance(one.handle, str) else one.handle.joint): np.asarray(
             one.target
@@ -101,7 +101,7 @@ def _placed(asked: Sequence[Constraint], skeleton: Skeleton) -> Places:
 
 
 def _weight(solution: Solution, handles: Places) -> Constraint | None:
-    """The balance of a pose that has lost it; None where it has not."""
+    """The balance constraint for a pose that is off balance; None if it is not."""
     skeleton = solution.space.skeleton
     held = {role for role in skeleton.roles if skeleton.index(role) in handles}
     places = bearing.places_of(solution.pose)
@@ -112,7 +112,7 @@ def _weight(solution: Solution, handles: Places) -> Constraint | None:
 
 
 def _says_facing(skeleton: Skeleton, handles: Places, others: Sequence[Constraint]) -> bool:
-    """Whether handles on both sides, a turn or a gaze say which way a body faces; or it has no hips to turn."""
+    """Whether handles on both sides, a rotation or a gaze determine the heading; or there are no hips to turn."""
     sides = [
         any(role.startswith(side) and skeleton.index(role) in handles for role in skeleton.roles)
         for side in SIDES
@@ -122,7 +122,7 @@ def _says_facing(skeleton: Skeleton, handles: Places, others: Sequence[Constrain
 
 
 def _has_feet(skeleton: Skeleton, handles: Places) -> bool:
-    """Whether a handle says where a foot is."""
+    """Whether a handle is on a foot."""
     return any(role in skeleton.roles and skeleton.index(role) in handles for role in bearing.FLOOR_ROLES)
 
 
@@ -131,13 +131,13 @@ def handle_from_text(text: str) -> tuple[str, np.ndarray]:
     name, equals, numbers = text.partition("=")
     if not equals or not name.strip():
         raise InvalidValueError(
-            f"a handle is written NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4; got {text!r}"
+            f"write a handle as NAME=x,y,z in metres, such as LeftHand=0.3,1.2,0.4; got {text!r}"
         )
     return name.strip(), point_from_text(numbers)
 
 
 def read_constraints(path: Path, text: str | None = None) -> list[Constraint]:
-    """The constraints that a file, or a text that stands for it, lists as [[constraints]], for one pose."""
+    """The [[constraints]] for one pose in a file, or in a text in its place."""
     table = read_table(path, text)
     found = [constraint_from(entry) for entry in table.tables("constraints")]
     table.done()
@@ -153,7 +153,9 @@ def point_from_text(text: str) -> np.ndarray:
     except ValueError:
         point = np.empty(0)
     if point.shape != (3,) or not np.all(np.isfinite(point)):
-        raise InvalidValueError(f"a point is three numbers in metres, such as 0.3,1.2,0.4; got {text!r}")
+        raise InvalidValueError(
+            f"write a point as three numbers in metres, such as 0.3,1.2,0.4; got {text!r}"
+        )
     return point
 
 
@@ -165,7 +167,7 @@ def save_pose(
     uncertainty: bool = False,
     onto: Path | None = None,
 ) -> Path:
-    """The pose as a one-frame motion file, or as a picture with its handles and what else is possible.
+    """Save the pose as a one-frame motion file, or as a picture with its handles and alternatives.
 
     On a character, a picture shows the character alone.
     """
@@ -179,7 +181,7 @@ def save_pose(
 
 
 def claims(solution: Solution) -> dict[str, Any]:
-    """How sure a pose is, joint by joint, and the clips that its model was learned from: the file beside an export."""
+    """The uncertainty of a pose, joint by joint, and its model's training clips: the file beside an export."""
     known: KnownFrames | None = getattr(solution.prior, "known_frames", None)
     uncertainty = solution.uncertainty
     columns = {
@@ -194,12 +196,12 @@ def claims(solution: Solution) -> dict[str, Any]:
 
 
 def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
-    """Other poses that the handles leave open, unlike each other."""
+    """Other poses that the handles allow, distinct from each other."""
     return [solution.space.pose_from_q(q) for q in solution.uncertainty.alternatives(count)]
 
 
 def suggested(solution: Solution) -> str:
-    """Which handle to add, in words."""
+    """The suggested handle to add, in words."""
     roles = {joint: role for role, joint in solution.space.skeleton.roles.items()}
     best = solution.uncertainty.suggestions()[0]
     name = roles.get(best.joint, best.joint)
@@ -208,7 +210,7 @@ def suggested(solution: Solution) -> str:
     kinds = f"{len(shares)} kinds of poses are possible: {', '.join(shares)}\n" if len(shares) > 1 else ""
     return kinds + (
         f"least sure: {roles[widest]}, {100 * solution.deviation[widest]:.0f} cm; "
-        f"a handle on {name} would settle {100 * best.share:.0f} % of what is open"
+        f"a handle on {name} would remove {100 * best.share:.0f} % of the uncertainty"
     )
 
 
@@ -247,25 +249,25 @@ def _turned(pose: Pose) -> dict[str, Any]:
 
 
 def judged(solution: Solution, *, held: Collection[str] = (), on_floor: bool = True) -> list[str]:
-    """What is wrong with a pose, a phrase each; `held` are the roles that handles place."""
+    """Problems of a pose, one phrase each; `held` are the roles with handles."""
     words = [
         f"{one.label}: {one.value:.2f} {one.unit} out of reach" for one in solution.relaxed if one.value > FAR
     ]
     centre, _ = solution.space.centre_of_mass(solution.q)
     if on_floor and (over := bearing.overhang(solution.pose, centre, held=set(held))) > OVERHANGS:
-        words.append(f"off balance: the weight is {100 * over:.0f} cm beyond what carries it")
+        words.append(f"off balance: the weight is {100 * over:.0f} cm outside the support")
     words += [f"{one} is inside {other}" for one, other in _crossings(solution)]
     return words + ([solution.strangeness] if solution.strangeness else [])
 
 
 def nearest_in_words(solution: Solution) -> str:
-    """The frames that are nearest to a pose; empty where the model keeps none."""
+    """The training frames nearest to a pose; empty if the model keeps none."""
     found = [f"{one.clip} frame {one.frame} ({100 * one.distance:.0f} cm)" for one in solution.nearest()]
     return f"nearest frames: {', '.join(found)}" if found else ""
 
 
 def _crossings(solution: Solution) -> list[tuple[str, str]]:
-    """Parts of a body that are inside each other."""
+    """Pairs of body parts that penetrate each other."""
     skeleton = solution.space.skeleton
     if not set(MAIN_ROLES) <= set(skeleton.roles):
         return []

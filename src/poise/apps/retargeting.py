@@ -1,7 +1,7 @@
-"""A motion on another character: `retarget(motion, "character.glb")`.
+"""Transfer a motion to another character: `retarget(motion, "character.glb")`.
 
-Rotations go over by roles (`motion.carrying`); then feet that stand are put where the scaled feet stood and stay there,
-and hands that touch the floor, each other, the legs or the head touch the same place again.
+Rotations are transferred by roles (`motion.carrying`); then standing feet are placed where the scaled feet stood and
+stay there, and hands that touch the floor, each other, the legs or the head touch the same place again.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ from poise.types import Array, Progress
 
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
 
-_ALIKE = np.cos(np.radians(8.0))  # bones of two rest poses point the same way
-_NEAR_ZERO = 0.05  # of stature: a floor this near to height 0 is at height 0
-_HIGHEST_ANKLE = 0.12  # of stature: above it, a pose does not stand on height 0
+_ALIKE = np.cos(np.radians(8.0))  # largest angle between the bones of two similar rest poses
+_NEAR_ZERO = 0.05  # of stature: a floor this close to height 0 is set to 0
+_HIGHEST_ANKLE = 0.12  # of stature: with higher ankles, a pose does not stand on height 0
 _FLOOR, _LIMB, _HEAD, _HAND = (0.04, 0.07), (0.055, 0.085), (0.09, 0.12), (0.07, 0.11)
 
 
 def retarget(
     motion: Motion, character: Character, *, progress: Progress = lambda _done, _all: None
 ) -> Motion:
-    """The motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
+    """Return the motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
 
-    A static character in T, A or I pose is enough. As GLB or VRM, the motion goes into the character's own file.
+    A static character in T, A or I pose is enough. GLB or VRM output is written into the character's own file.
     """
     body = open_character(character)
     origin = replace(motion.origin, character=body.origin.character, warnings=motion.origin.warnings)
@@ -76,13 +76,13 @@ def open_character(character: Character) -> Motion:
 
 
 def roles_beside(path: Path, skeleton: Skeleton) -> dict[str, str]:
-    """The roles that a file beside the character's gives, `left_hand = "Wrist_L"` a line; empty without one."""
+    """The roles from the file beside the character's, one `left_hand = "Wrist_L"` per line; empty without one."""
     beside = path.with_name(f"{path.stem}.roles.toml")
     return read_roles(beside, skeleton) if beside.is_file() else {}
 
 
 def read_roles(path: Path, skeleton: Skeleton) -> dict[str, str]:
-    """Roles from a file, `left_hand = "Wrist_L"` a line; an unknown role or joint is an error that lists close ones."""
+    """Read roles from a file, one `left_hand = "Wrist_L"` per line; an unknown role or joint is an error."""
     table = read_table(path)
     found = {role: table.get(role, str) for role in ROLES if table.has(role)}
     table.done()
@@ -93,14 +93,12 @@ def read_roles(path: Path, skeleton: Skeleton) -> dict[str, str]:
 
 
 def write_roles(path: Path, skeleton: Skeleton) -> Path:
-    """The roles as a file to correct: beside the character, as NAME.roles.toml, every command reads it."""
+    """Write the roles to a file for editing: as NAME.roles.toml beside the character, every command reads it."""
     lines = [f"{role} = {json.dumps(name)}" for role, name in skeleton.roles.items()]
     missing = [f'# {role} = ""' for role in ROLES if role not in skeleton.roles]
     with replacing(path) as file:
         file.write(
-            "\n".join(
-                ["# Which joint plays which part; take out a line to have it guessed.", *lines, *missing, ""]
-            )
+            "\n".join(["# Joint of each role; remove a line to have it guessed.", *lines, *missing, ""])
         )
     return path
 
@@ -109,7 +107,7 @@ def write_roles(path: Path, skeleton: Skeleton) -> Path:
 
 
 def _turned(motion: Motion, body: Motion) -> Motion:
-    """Every rotation on the character: the same ones on a rig that is alike, else by roles."""
+    """The rotations on the character: unchanged on a similar rig, else by roles."""
     source, target = motion.skeleton, body.skeleton
     if source.same_topology(target) and _rest_alike(source, target):
         return on_other_limbs(motion, target, keep_floor=False)
@@ -119,7 +117,7 @@ def _turned(motion: Motion, body: Motion) -> Motion:
 
 
 def _rest_alike(source: Skeleton, target: Skeleton) -> bool:
-    """Whether the bones of two rest poses point the same ways, so that the same rotations mean the same pose."""
+    """Whether the bones of two rest poses have the same directions, so that equal rotations mean equal poses."""
     ours, theirs = (
         skeleton.offsets[1:] / np.maximum(np.linalg.norm(skeleton.offsets[1:], axis=-1, keepdims=True), 1e-9)
         for skeleton in (source, target)
@@ -129,7 +127,7 @@ def _rest_alike(source: Skeleton, target: Skeleton) -> bool:
 
 
 def _in_contact(moved: Motion, motion: Motion, body: Motion, progress: Progress) -> Motion:
-    """Feet and hands where they touch, on a floor at the same height or, near it, at height 0."""
+    """Apply contacts of feet and hands, on a floor at the same height, or at height 0 if near it."""
     contacts, ratio = foot_contacts(motion), size_ratio(motion.skeleton, body.skeleton)
     near = abs(contacts.floor) < _NEAR_ZERO * motion.skeleton.height
     floor = 0.0 if near else contacts.floor
@@ -140,7 +138,7 @@ def _in_contact(moved: Motion, motion: Motion, body: Motion, progress: Progress)
 
 
 def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "frames 3"]:
-    """Root places with the pelvis as high above a standing ankle as the source's, scaled."""
+    """Root positions with the pelvis as high above a standing ankle as the source's, scaled."""
     wanted = ground.placed(motion.positions["pelvis"])[:, 1]
     places = moved.root_positions.copy()
     places[:, 1] += wanted - moved.positions["pelvis"][:, 1]
@@ -148,7 +146,7 @@ def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "fram
 
 
 def _up_of_feet(skeleton: Skeleton) -> Float[Array, "2 3"] | None:
-    """The direction that is up in the axes of each foot when it stands flat, as it does in a rest pose that stands."""
+    """The up direction in each foot's axes when it stands flat, from a standing rest pose."""
     if not stands_at_rest(skeleton):
         return None
     up = neutral_pose(skeleton).local(skeleton.index("pelvis"), np.array([0.0, 1.0, 0.0]))
@@ -156,7 +154,7 @@ def _up_of_feet(skeleton: Skeleton) -> Float[Array, "2 3"] | None:
 
 
 def _ankle_height(body: Motion) -> float:
-    """How high the ankles are above the floor when the character stands: as in its file, if that stands on height 0."""
+    """The height of the ankles when the character stands: that of its file, if it stands on height 0."""
     heights = [body.positions[f"{side}_foot"][0, 1] for side in SIDES]
     stature, height = body.skeleton.height, float(np.mean(heights))
     return height if 0.0 < height < _HIGHEST_ANKLE * stature else ANKLE * stature

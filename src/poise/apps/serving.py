@@ -1,9 +1,9 @@
-"""Poses characters of other programs over a local socket: a line of JSON in, a line out (`poise serve`).
+"""Pose characters of other programs over a local socket: one line of JSON in, one out (`poise serve`).
 
-`{"open": [{"name": "Hips", "parent": null, "head": [x, y, z]}, ...]}` takes a character in its rest pose (metres, Y up)
-and answers with its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ...}}` answers with the place of the
-first joint and every joint's turn (wxyz) relative to its parent, away from the rest pose. The body follows from one
-pose to the next; `{"rest": true}` forgets the last one. What is wrong is answered with `{"error": ...}`.
+`{"open": [{"name": "Hips", "parent": null, "head": [x, y, z]}, ...]}` sets a character in its rest pose (metres, Y up)
+and returns its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ...}}` returns the position of the first
+joint and every joint's rotation (wxyz) relative to its parent and the rest pose. Each pose starts from the previous
+one; `{"rest": true}` forgets it. Errors are returned as `{"error": ...}`.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ from poise.solvers.follow import Follower
 from poise.solvers.solve import Solver
 
 HOST, PORT = "127.0.0.1", 39550
-LONGEST = 4_000_000  # bytes of a line
+LONGEST = 4_000_000  # bytes per line
 Coordinate = Annotated[float, Meta(ge=-FARTHEST, le=FARTHEST)]
 Place = tuple[Coordinate, Coordinate, Coordinate]
 Name = Annotated[str, Meta(max_length=200)]
 
 
 class ServedBone(msgspec.Struct):
-    """A bone where it is at rest."""
+    """A bone at rest."""
 
     name: Name
     parent: Name | None
@@ -45,7 +45,7 @@ class ServedBone(msgspec.Struct):
 
 
 class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
-    """What may be asked, one at a time."""
+    """The possible requests, one at a time."""
 
     open: Annotated[list[ServedBone], Meta(max_length=2000)] | None = None
     pose: Annotated[dict[Name, Place], Meta(max_length=200)] | None = None
@@ -53,14 +53,14 @@ class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ServedCharacter:
-    """One client's character, and the pose that it was last given."""
+    """One client's character, and its last pose."""
 
     def __init__(self) -> None:
         self._prior: UniversalPrior | None = None
         self._follower: Follower[Solver] | None = None
 
     def answer(self, line: bytes) -> dict[str, Any]:
-        """What one line is answered with."""
+        """The reply to one line."""
         try:
             asked = msgspec.json.decode(line, type=ServedRequest)
             if asked.open is not None:
@@ -71,7 +71,7 @@ class ServedCharacter:
             if asked.pose:
                 return self._pose(asked.pose)
             raise InvalidValueError(
-                "expected a line with open (bones), pose (places by handle) or rest (true)"
+                "expected a line with open (bones), pose (positions by handle) or rest (true)"
             )
         except (msgspec.DecodeError, RecursionError, PoiseError) as error:
             return {"error": str(error)}
@@ -102,13 +102,13 @@ class ServedCharacter:
 
 
 def skeleton_of(bones: list[ServedBone]) -> Skeleton:
-    """The largest tree of the bones, its joints at their heads, with the world's axes at rest."""
+    """The largest tree of the bones, with joints at their heads and world axes at rest."""
     above = {bone.name: bone.parent for bone in bones}
     if len(above) < len(bones) or any(
         parent is not None and parent not in above for parent in above.values()
     ):
         raise InvalidValueError(
-            "every bone needs a name of its own, and a parent that is among the bones or null"
+            "every bone needs a unique name, and a parent that is one of the bones or null"
         )
     children: dict[str | None, list[str]] = {}
     for name, parent in above.items():
@@ -126,7 +126,7 @@ def skeleton_of(bones: list[ServedBone]) -> Skeleton:
 
 
 def below_pelvis(skeleton: Skeleton) -> Skeleton:
-    """The skeleton from its pelvis on: what hangs above it, on the floor, stays as it is."""
+    """The skeleton from its pelvis down: joints above it are left out."""
     if "pelvis" not in skeleton.roles or skeleton.index("pelvis") == 0:
         return skeleton
     pelvis = skeleton.index("pelvis")
@@ -141,7 +141,7 @@ def below_pelvis(skeleton: Skeleton) -> Skeleton:
 
 
 def serve(port: int = PORT, *, ready: Callable[[int], None] = lambda _port: None) -> None:
-    """Answers on this machine alone until it is interrupted; every connection has a character of its own."""
+    """Serve on this machine only until interrupted; every connection has its own character."""
     try:
         server = _Server((HOST, port), _Conversation)
     except OSError as error:
@@ -160,7 +160,7 @@ class _Conversation(StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Line by line until the client goes."""
+        """Handle lines until the client disconnects."""
         character = ServedCharacter()
         while line := self.rfile.readline(LONGEST):
             self.wfile.write(msgspec.json.encode(character.answer(line)) + b"\n")

@@ -1,4 +1,4 @@
-"""A motion before simulated cameras: videos, the camera file and where every marker truly was, in one folder."""
+"""Film a motion with simulated cameras: videos, the camera file and the true marker positions, in one folder."""
 
 from __future__ import annotations
 
@@ -23,18 +23,18 @@ from poise.vision.sound import write_clap
 from poise.vision.sources import Picture, write_video
 
 NINE = ("LFHD", "LFIN", "RFIN", "LTOE", "RTOE", "LSHO", "RSHO", "LFWT", "RFWT")
-"""The nine of Chai and Hodgins 2005 where cameras can see them, on the skin: head, hands, feet, shoulders, waist."""
+"""The nine of Chai and Hodgins 2005 at visible places on the skin: head, hands, feet, shoulders, waist."""
 MORE = (*NINE, "RFHD", "STRN", "LELB", "RELB", "LWRA", "RWRA", "LKNE", "RKNE", "LANK", "RANK")
-"""Nineteen, for one camera: it sees no depth, so that more markers must say what one marker's place would."""
+"""Nineteen, for one camera: it sees no depth, so more markers are needed."""
 
 CAMERAS_FILE = "cams.toml"
 TRUTH = ("truth.trc", "truth.c3d", "truth.bvh")
-STILL_IN_PLACE = 1.0  # metres from the middle that a performer may go before being kept in place
+STILL_IN_PLACE = 1.0  # metres from the middle beyond which a performer is kept in place
 
 
 @dataclass(frozen=True)
 class Filmed:
-    """The files of one simulated take, and how often each marker could be seen."""
+    """The files of one simulated take, and the visibility of each marker."""
 
     videos: tuple[Path, ...]
     cameras: Path
@@ -44,9 +44,9 @@ class Filmed:
 
 
 def before_cameras(clip: Motion, *, fps: float = 60.0, seconds: float | None = None) -> Motion:
-    """The clip at the cameras' rate, in the middle of what they see and, on the whole, facing them.
+    """The clip at the cameras' rate, in the middle of their view and, on average, facing them.
 
-    Whoever walks away does so on the spot: the way over the floor is taken out, the sway about it stays.
+    A performer who walks away does so on the spot: the travel is removed, the sway is kept.
     """
     take = resample(clip, fps) if abs(clip.fps - fps) > 1e-6 else clip
     take = take[: max(2, round(seconds * fps))] if seconds is not None else take
@@ -63,7 +63,7 @@ def simulator_of(
     conditions: Conditions | None = None,
     seed: int = 0,
 ) -> Simulator:
-    """Cameras before someone who wears markers of the 41-marker set, the nine where none are named."""
+    """Cameras and a performer with markers of the 41-marker set, by default the nine."""
     spots = optical_layout(take.skeleton, samples=take.rotations)
     for name in markers:
         if name not in spots:
@@ -80,13 +80,13 @@ def film(
     late: float = 0.0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Filmed:
-    """Write a video per camera, which begin with so many seconds of the empty room, the cameras and the truth.
+    """Write a video per camera, beginning with `empty` seconds of the empty room, the camera file and the truth.
 
-    Times of the truth are those of the performance: the first picture with the performer is its first frame. With
-    `late`, each camera is started so many seconds after the one before it, and its sound, with a clap, comes along.
+    Times of the truth start at the first picture with the performer. With `late`, each camera starts that many seconds
+    after the previous one, and its sound, with a clap, is written too.
     """
     if empty < 0 or late < 0:
-        raise InvalidValueError(f"times are 0 seconds or longer; got empty {empty:g} and late {late:g}")
+        raise InvalidValueError(f"`empty` and `late` must be 0 seconds or more; got {empty:g} and {late:g}")
     make_folder(folder)
     cameras, fps, frames = simulator.rig.cameras, simulator.motion.fps, len(simulator.motion)
     videos = tuple(folder / f"{camera.name}.avi" for camera in cameras)
@@ -109,7 +109,7 @@ def film(
 
 
 def seen_shares(simulator: Simulator, *, moments: int = 60) -> tuple[dict[str, float], dict[str, float]]:
-    """In how much of the time two cameras or more see each marker, and in how much none does."""
+    """The share of time in which at least two cameras see each marker, and in which none does."""
     stride = max(1, len(simulator.motion) // moments)
     counts = np.stack([simulator.visible(k).sum(axis=0) for k in range(0, len(simulator.motion), stride)])
     shares = (counts >= 2).mean(axis=0), (counts == 0).mean(axis=0)
@@ -126,7 +126,7 @@ def _counted(
 
 
 def _in_the_middle(places: Array) -> Array:
-    """Roots about the middle; with the way over the floor taken out where it leads away."""
+    """Roots about the middle, without travel if it leads away."""
     flat = places.copy()
     flat[:, (0, 2)] -= places[:, (0, 2)].mean(axis=0)
     if np.linalg.norm(flat[:, (0, 2)], axis=1).max() <= STILL_IN_PLACE:

@@ -1,4 +1,4 @@
-"""Lets a motion model move alone: from an activity, through others, at a pace (Urtasun et al. 2008, section 5.1)."""
+"""Run a motion model by itself: from an activity, through others, at a pace (Urtasun et al. 2008, section 5.1)."""
 
 from __future__ import annotations
 
@@ -38,17 +38,17 @@ def simulate(
     fps: float = 60.0,
     inference: Inference | None = None,
 ) -> Simulated:
-    """A motion through activities, each for an equal part; of one alone, the model decides what comes after it.
+    """Return a motion through activities, each for an equal part; with one alone, the model decides what follows.
 
-    It starts at a training frame (of the first activity, unless given). A seed draws a sample instead of the mean.
-    By plain inference the dynamics alone decides (see `simulation.simulate`).
+    It starts at a training frame (by default of the first activity). A seed draws a sample instead of the mean. With
+    plain inference the dynamics alone decide (see `simulation.simulate`).
     """
     if not 0.1 <= seconds <= LONGEST:
-        raise InvalidValueError(f"a simulation lasts 0.1 to {LONGEST:g} seconds; got {seconds:g}")
+        raise InvalidValueError(f"`seconds` must be 0.1 to {LONGEST:g}; got {seconds:g}")
     if not 0.1 <= pace <= 4.0:
-        raise InvalidValueError(f"a pace is 0.1 to 4 times the recorded one; got {pace:g}")
+        raise InvalidValueError(f"`pace` must be 0.1 to 4 times the recorded one; got {pace:g}")
     if not 1.0 <= fps <= 240.0:
-        raise InvalidValueError(f"a motion has 1 to 240 frames a second; got {fps:g}")
+        raise InvalidValueError(f"`fps` must be 1 to 240 frames a second; got {fps:g}")
     frames = round(seconds * RATE) + 1
     first = _first_frame(prior, activities, frame)
     x, before = start_points(prior, [first])

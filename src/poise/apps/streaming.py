@@ -1,7 +1,7 @@
-"""Sends poses live over OSC by the Virtual Motion Capture protocol (VMC), to Blender, Unreal, Unity or VTuber tools.
+"""Send poses live over OSC by the Virtual Motion Capture protocol (VMC), to Blender, Unreal, Unity or VTuber tools.
 
-VMC speaks of a humanoid of Unity's (`performance.unity`): its bones by Unity's names, each turned relative to its
-parent bone and to a T-pose in which nothing is turned.
+VMC uses Unity's humanoid (`performance.unity`): bones by Unity's names, each rotated relative to its parent bone and
+to a T-pose with identity rotations.
 """
 
 from __future__ import annotations
@@ -22,16 +22,16 @@ from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
 
-HOST, PORT = "127.0.0.1", 39539  # the usual port of those who perform VMC motion
+HOST, PORT = "127.0.0.1", 39539  # the usual port of VMC performers
 Transform = tuple[Float[Array, "3"], Float[Array, "4"]]
 
 
 class Humanoid:
-    """A skeleton as VMC sees it: bones below bones, each with its place in the T-pose."""
+    """A skeleton in VMC's form: a tree of bones, each with its position in the T-pose."""
 
     def __init__(self, skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None) -> None:
         if "pelvis" not in skeleton.roles:
-            raise InvalidValueError("this skeleton has no pelvis that could be found; VMC needs a humanoid")
+            raise InvalidValueError("no pelvis was found in this skeleton; VMC needs a humanoid")
         neutral = neutral_pose(skeleton, samples)
         self.skeleton, self._neutral = skeleton, neutral
         self.joints = {bone: skeleton.index(role) for role, bone in BONES.items() if role in skeleton.roles}
@@ -39,7 +39,7 @@ class Humanoid:
         self.parents = {bone: _bone_above(skeleton, joint, bone_of) for bone, joint in self.joints.items()}
 
     def bones(self, pose: Pose) -> dict[str, Transform]:
-        """Every bone's place and turn relative to the bone above it, in VMC's world."""
+        """Every bone's position and rotation relative to its parent bone, in VMC's world."""
         positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
         turned = matrices @ np.swapaxes(self._neutral.world, -1, -2)  # from the T-pose, in the world
         found = {}
@@ -72,11 +72,11 @@ class VmcSender:
 
     @property
     def skeleton(self) -> Skeleton:
-        """Whose poses it sends."""
+        """The skeleton of its poses."""
         return self._humanoid.skeleton
 
     def send(self, pose: Pose, seconds: float | None = None) -> None:
-        """One pose, as one bundle; its time is given, or counted from the sender's beginning."""
+        """Send one pose as one bundle; its time is given, or counted from the start of the sender."""
         from pythonosc.osc_bundle_builder import IMMEDIATELY, OscBundleBuilder
 
         bundle = OscBundleBuilder(IMMEDIATELY)
@@ -90,7 +90,7 @@ class VmcSender:
         self._client.send(bundle.build())
 
     def close(self) -> None:
-        """Lets the socket go."""
+        """Close the socket."""
         self._client.close()
 
 
@@ -102,7 +102,7 @@ def stream(
     progress: Callable[[int, int], None] = lambda _done, _all: None,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
-    """Sends a motion in real time, once, so many times, or (None) for ever; frames that are late are left out."""
+    """Send a motion in real time, once, several times, or (None) forever; late frames are skipped."""
     begun, number = time.perf_counter(), 0
     total = len(motion) * (loops or 0)
     while loops is None or number < len(motion) * loops:
@@ -116,7 +116,7 @@ def address_from_text(text: str) -> tuple[str, int]:
     """A receiver from `HOST:PORT`, `HOST` or `:PORT`."""
     host, _, port = text.strip().rpartition(":") if ":" in text else (text.strip(), "", str(PORT))
     if not port.isdigit() or not 0 < int(port) < 65536:
-        raise InvalidValueError(f"a receiver is written HOST:PORT, such as {HOST}:{PORT}; got {text!r}")
+        raise InvalidValueError(f"write a receiver as HOST:PORT, such as {HOST}:{PORT}; got {text!r}")
     return host.strip("[]") or HOST, int(port)
 
 

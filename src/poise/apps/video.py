@@ -1,4 +1,4 @@
-"""A body from videos of a person without markers: what `poise video` does."""
+"""A body from videos of a person without markers, for `poise video`."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from poise.vision.synchronise import offsets_by
 
 @dataclass(frozen=True)
 class VideoPart:
-    """Which part of the videos is taken, and how they are put in step."""
+    """The part of the videos to use, and how they are synchronised."""
 
     start: float = 0.0
     end: float | None = None
@@ -44,7 +44,7 @@ class VideoPart:
 
 @dataclass(frozen=True, eq=False)
 class VideoTake:
-    """The people of a take and their cameras: `known` from a file, else perhaps with a field of view in degrees."""
+    """The people of a take and their cameras: `known` from a file, else optionally with a field of view in degrees."""
 
     videos: Sequence[str]
     part: VideoPart
@@ -62,16 +62,16 @@ def watch_videos(
     part: VideoPart | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> VideoTake:
-    """Everyone in the videos: one of an unknown camera, or several of the cameras of a rig, in its order."""
+    """Detect everyone in the videos: one from an unknown camera, or several from the cameras of a rig, in its order."""
     if not videos:
-        raise InvalidValueError("give a video, or several with the file of their cameras")
+        raise InvalidValueError("give one video, or several with their camera file")
     part, cameras = part or VideoPart(), None
     sources = [open_source(video) for video in videos]
     if rig is not None:
         cameras = _cameras_of(rig, sources)
     elif len(videos) > 1:
         raise InvalidValueError(
-            f"{len(videos)} videos need the file of their cameras, which poise cameras calibrate writes",
+            f"{len(videos)} videos need a camera file; make one with poise cameras calibrate",
             settings=("cameras",),
         )
     with InStep(sources, offsets=_offsets(sources, part.sync)) as steps:
@@ -97,7 +97,7 @@ def capture(
     height: float | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> CapturedPerson:
-    """The body of one of the people (from 1), who must be chosen where there are several."""
+    """The body of one person (number from 1), who must be chosen if there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
     if not take.known and take.fov is None:
         watched = with_focal(watched)
@@ -108,7 +108,7 @@ def capture(
 
 
 def report(found: CapturedPerson) -> dict[str, Any]:
-    """What was found, in numbers."""
+    """The results in numbers."""
     names, sigmas = found.motion.skeleton.names, 100.0 * found.sigmas
     return {
         "frames": len(found.motion),
@@ -127,7 +127,7 @@ def report(found: CapturedPerson) -> dict[str, Any]:
 
 
 def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
-    """The pictures of one camera again, frame by frame."""
+    """Yield the pictures of one camera again, frame by frame."""
     sources = [open_source(video) for video in take.videos]
     with InStep(sources, offsets=_offsets(sources, take.part.sync)) as steps:
         for step in islice(_within(steps, take.part), take.people.frames):
@@ -156,7 +156,7 @@ def draw_film(
 
 
 def draw_sheet(take: VideoTake, found: CapturedPerson, path: Path, *, count: int = 6) -> Path:
-    """A few moments of the film below each other (.png)."""
+    """A few moments of the film, one below the other (.png)."""
     from PIL import Image
 
     from poise import pictures
@@ -191,7 +191,7 @@ def drawn_frames(
 
 
 def _straightened(picture: Array, lens: LensCamera) -> Array:
-    """A picture as a pinhole sees it."""
+    """A picture without lens distortion."""
     if not np.any(lens.distortion):
         return picture
     return np.asarray(cv2().undistort(picture, lens.pinhole.intrinsics, np.asarray(lens.distortion)))
@@ -210,7 +210,7 @@ def _offsets(sources: Sequence[Source], sync: str) -> Sequence[float] | None:
 
 
 def _cameras_of(rig: Rig, sources: Sequence[Source]) -> list[LensCamera]:
-    """The rig's cameras at the sizes of the videos, by name where names fit, else in order."""
+    """The rig's cameras at the sizes of the videos, by name if names match, else in order."""
     by_name = {camera.name: camera for camera in rig.cameras}
     stems = [Path(str(source.place)).stem for source in sources]
     if all(stem in by_name for stem in stems):
@@ -219,7 +219,7 @@ def _cameras_of(rig: Rig, sources: Sequence[Source]) -> list[LensCamera]:
         cameras = list(rig.cameras)
     else:
         raise InvalidValueError(
-            f"{len(sources)} videos and {len(rig)} cameras: give as many, or name videos as the cameras are "
+            f"{len(sources)} videos and {len(rig)} cameras: give one per camera, or name them like the cameras "
             f"({', '.join(by_name)})"
         )
     found = []

@@ -51,14 +51,14 @@ AFTER = {
     "performances": ("markers", "libraries"),
     "webcams": ("performances", "cameras"),
 }
-"""Which sets come first: two that share a kernel are never compiled at once, or it would be compiled twice."""
+"""The order of the sets: two that share a kernel are never compiled at once, or it would be compiled twice."""
 
-PROCESSES = 2  # as many as there are ways through `AFTER`
-_LOOK = 0.05  # seconds between looks at what is done
+PROCESSES = 2  # as many as there are independent paths through `AFTER`
+_LOOK = 0.05  # seconds between progress checks
 
 
 def load(where: str) -> Callable[[], object]:
-    """The function that an entry of `KERNELS` names."""
+    """The function named by an entry of `KERNELS`."""
     module, _, function = where.partition(":")
     return cast(Callable[[], object], getattr(import_module(module), function))
 
@@ -145,7 +145,7 @@ def compile_all(pace: Pace) -> None:
 
 
 def _leave_interrupts() -> None:
-    """A process that compiles is ended by the one that started it."""
+    """Ignore interrupts: a compiling process is ended by its parent."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
@@ -154,7 +154,7 @@ def _compile(name: str) -> None:
 
 
 def draw_something() -> object:
-    """A small picture of someone standing: it takes every kernel that draws."""
+    """Draw a small picture of a standing person, which uses every drawing kernel."""
     from poise.performer import PERFORMERS
     from poise.pictures import draw_pose
     from poise.skeleton import Pose
@@ -164,7 +164,7 @@ def draw_something() -> object:
 
 
 def solve_something() -> None:
-    """One hand of a walker brought to where it is, with a prior and without: it takes every kernel that solves."""
+    """Solve a walker's hand at its own position, with and without a prior, which uses every solver kernel."""
     from poise.performer import act
     from poise.priors.gaussian import GaussianPrior
     from poise.solvers.constraints import Position
@@ -178,7 +178,7 @@ def solve_something() -> None:
 
 
 def solve_as_people_do() -> None:
-    """Solves under the universal prior, on a body of its own kind and on another, and asks what is left open."""
+    """Solve under the universal prior, on its own kind of body and on another, and compute the uncertainty."""
     from poise.priors.universal.prior import UniversalPrior
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
@@ -197,7 +197,7 @@ def learn_a_style() -> StylePrior:
 
 
 def solve_in_style() -> None:
-    """The same with a style and with a model in time: how likely the pose is, and what it leaves open."""
+    """The same with a style and with a motion model: the likelihood of the pose, and its uncertainty."""
     from poise.performer import act
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.solvers.constraints import Position
@@ -210,7 +210,7 @@ def solve_in_style() -> None:
 
 
 def solve_a_sequence() -> None:
-    """Three frames together, and a pose from three points in a picture."""
+    """Solve three frames together, and a pose from three points in a picture."""
     import numpy as np
 
     from poise.capture.image_placing import View
@@ -229,7 +229,7 @@ def solve_a_sequence() -> None:
 
 
 def search_something() -> None:
-    """The nearest frames of a short walk, from frame to frame, over the graph and everywhere."""
+    """Search the nearest frames of a short walk, from frame to frame, over the graph and everywhere."""
     from poise.library import (
         CoherentSearch,
         ExhaustiveSearch,
@@ -254,7 +254,7 @@ def search_something() -> None:
 
 
 def track_markers() -> None:
-    """Two frames of a walker's markers."""
+    """Track two frames of a walker's markers."""
     import numpy as np
 
     from poise.capture.calibration import Calibration
@@ -273,7 +273,7 @@ def track_markers() -> None:
 
 
 def perform_something() -> None:
-    """A frame of a short walk from three markers, and one hand, by local models and by the published ones."""
+    """Perform a frame of a short walk from three markers and one hand, by local and by published models."""
     from poise.performance.perform import Performance
     from poise.performer import act
     from poise.priors.local.prior import OURS, PUBLISHED, LocalPrior
@@ -290,7 +290,7 @@ def perform_something() -> None:
 
 
 def watch_something() -> None:
-    """A walker in small pictures of two cameras; nothing where OpenCV is not installed."""
+    """Detect a walker in small pictures of two cameras; does nothing without OpenCV."""
     from poise.apps.simulated_cameras import before_cameras, simulator_of
     from poise.errors import MissingExtraError
     from poise.performer import act

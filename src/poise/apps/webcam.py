@@ -1,4 +1,4 @@
-"""A body that follows whoever stands before a webcam: what `poise perform --webcam` does."""
+"""A body that follows a person in front of a webcam, for `poise perform --webcam`."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ RECORDED = "webcam.avi"
 
 @dataclass(frozen=True, eq=False)
 class LiveBody:
-    """A pose, when its picture came (seconds from the first), and how long after that it was known."""
+    """A pose, the time of its picture (seconds from the first), and its latency."""
 
     frame: PerformedFrame
     time: float
@@ -32,7 +32,7 @@ class LiveBody:
 
 @dataclass(eq=False)
 class WebcamTake:
-    """What was performed so far, what a person should know of it, and what the work was, stage by stage."""
+    """The performance so far, notes for the user, and the processing times by stage."""
 
     bodies: list[LiveBody] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
@@ -41,27 +41,27 @@ class WebcamTake:
 
     @property
     def mean_rate(self) -> float:
-        """Bodies a second."""
+        """Mean rate of bodies per second."""
         return _rate(self.bodies)
 
     @property
     def work(self) -> str:
-        """What the processor did for a body, in words."""
+        """The processing time per body, in words."""
         found, solved = 1000.0 * np.median(self.spent, axis=0)
         return f"work per body: {found:.0f} ms to find the person, {solved:.0f} ms to solve the body"
 
     @property
     def status(self) -> str:
-        """How it goes, in a line."""
+        """The current status in one line."""
         if not self.bodies:
             return self.doing
         middle = 1000.0 * float(np.median([body.seconds for body in self.bodies[-RECENT:]]))
         return f"{self.doing}: {_rate(self.bodies[-RECENT:]):.0f} bodies a second, {middle:.0f} ms from picture to pose"
 
     def motion(self, name: str = "") -> Motion:
-        """All of it at one pace: pictures come unevenly, and a pose stays while nobody is seen."""
+        """All poses at a constant rate: pictures come unevenly, and a pose is held while nobody is seen."""
         if not self.bodies:
-            raise PoiseError(f"there is no pose to keep: {self.doing}")
+            raise PoiseError(f"no pose was recorded: {self.doing}")
         times = np.array([body.time for body in self.bodies])
         fps = float(np.clip(round(1.0 / np.median(np.diff(times))), 1.0, 240.0)) if len(times) > 1 else 30.0
         moments = times[0] + np.arange(round((times[-1] - times[0]) * fps) + 1) / fps
@@ -82,7 +82,7 @@ def perform_webcam(
     answer: Callable[[LiveBody], None] = lambda _body: None,
     status: Callable[[str], None] = lambda _words: None,
 ) -> WebcamTake:
-    """Follow a camera (its number or address), or a video as if it were one, until it ends or Ctrl-C."""
+    """Follow a camera (its number or address), or a video in its place, until it ends or Ctrl-C."""
     status("preparing (the first time, this compiles for ten seconds or more)")
     performance.rehearse()
     status(f"opening camera {place}")

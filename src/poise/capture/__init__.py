@@ -1,4 +1,4 @@
-"""What was observed of a body, as constraints and poses: markers of a recorded take, points in photos."""
+"""Observations of a body as constraints and poses: markers of a recorded take, points in photos."""
 
 from poise.lazy import lazily
 

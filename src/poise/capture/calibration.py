@@ -1,10 +1,10 @@
-"""Fits a body to the markers it wears: limb lengths, where each marker sits, and the poses, all at once.
+"""Fit a body to its markers: limb lengths, marker positions on the body, and poses, all at once.
 
 The unknowns of a few hundred frames are their poses q, a length per bone (shared by left and right) and an offset per
-marker, fixed to its joint. Rounds of variable projection: poses are solved by the shared solver with every marker a
-soft constraint; then lengths and offsets take one Gauss-Newton step from which the poses are eliminated by their Schur
-complement, so that the step knows that poses will follow. Weak priors (what people's bodies and marker sets are like)
-settle what the markers leave open. Markers far from where the body can carry them count less and less.
+marker, fixed to its joint. In rounds of variable projection, poses are solved by the shared solver with every marker a
+soft constraint; then lengths and offsets take one Gauss-Newton step with the poses eliminated by their Schur
+complement, so that the step accounts for the poses that follow. Weak priors (typical bodies and marker sets) determine
+what the markers leave open. Outliers, far from where the body can carry them, are weighted less.
 """
 
 from __future__ import annotations
@@ -29,24 +29,24 @@ from poise.types import Array, ShareProgress
 
 FRAMES = 150
 ROUNDS = 8
-MARKER_SIGMA = 0.01  # metres: how exactly a rigid body explains a marker on skin and cloth
-FAR = 0.05  # metres from which a marker counts less
-LENGTH_SIGMA = 0.12  # of a bone's length, about the template's at the performer's size
-OFFSET_SIGMA = 0.03  # metres about where the layout has a marker
-LOOSE_SIGMA = 0.2  # metres about its joint, where only that is known of a marker
+MARKER_SIGMA = 0.01  # metres: standard deviation of a marker on skin and cloth from a rigid body
+FAR = 0.05  # metres: distance from which a marker is weighted less
+LENGTH_SIGMA = 0.12  # relative standard deviation of a bone's length about the scaled template's
+OFFSET_SIGMA = 0.03  # metres: standard deviation of a marker about its layout position
+LOOSE_SIGMA = 0.2  # metres: the same about its joint, if only the joint is known
 POSE_SIGMA = 1.0  # radians about the start pose
-LEAST_SIGMA = 0.003  # metres: no marker is believed to sit better than that
+LEAST_SIGMA = 0.003  # metres: smallest standard deviation of a marker
 SIZES = (
     0.45,
     1.6,
-)  # of the template's size that a performer may have; beyond them it is the unit that is wrong
+)  # range of a performer's size relative to the template; outside it, the unit is probably wrong
 FEWEST_MARKERS = 10
-_SETTLED = 1e-4  # metres by which lengths and offsets change in the last round
+_SETTLED = 1e-4  # metres: the rounds end when lengths and offsets change by less
 
 
 @dataclass(frozen=True, eq=False)
 class Calibration:
-    """A performer's body, where its markers sit, and how well they do (metres, root mean square per marker)."""
+    """A performer's body, marker positions on it, and their residuals (metres, root mean square per marker)."""
 
     skeleton: Skeleton
     layout: Mapping[str, Handle]
@@ -67,10 +67,10 @@ def calibrate(
     loose: Collection[str] = (),
     progress: ShareProgress = lambda _: None,
 ) -> Calibration:
-    """The body of this topology that wears these markers (the layout's, in its order; NaN where not seen).
+    """Fit the body of this topology to these markers (the layout's, in its order; NaN if not seen).
 
-    The space's skeleton is the template, the layout where its markers are expected; `start` is a pose to start from.
-    Of `loose` markers only the joint is known, not where on it they sit.
+    The space's skeleton is the template, the layout has the expected marker positions; `start` is an initial pose. For
+    `loose` markers only the joint is known, not the position on it.
     """
     fit = _BodyFit(space, layout, _chosen_frames(points), start)
     fit.trust[[label in loose for label in layout]] = LOOSE_SIGMA**-2.0
@@ -88,7 +88,7 @@ def calibrate(
 def size_ratio(
     space: PoseSpace, layout: Mapping[str, Handle], points: Float[Array, "frames markers 3"]
 ) -> float:
-    """How large the performer is beside the template: distances of markers on the same or on neighbouring joints."""
+    """The performer's size relative to the template, from distances of markers on the same or neighbouring joints."""
     handles = space.handles(list(layout.values()))
     own = _own_points(space, handles, np.zeros(space.size - ROOT_SIZE))
     parents = space.skeleton.parents
@@ -110,7 +110,7 @@ def size_ratio(
 
 
 def check_size(ratio: float, height: float) -> None:
-    """Refuses a size that no person has: then the file's unit is another than it says."""
+    """Raise if the size is implausible for a person: the file's unit is then probably wrong."""
     if not SIZES[0] <= ratio <= SIZES[1]:
         raise InvalidValueError(
             f"the markers are those of a person {ratio * height:.3g} m tall; "
@@ -131,7 +131,7 @@ class _BodyFit:
     ) -> None:
         if len(layout) < FEWEST_MARKERS or len(points) == 0:
             raise InvalidValueError(
-                f"a body is fitted to at least {FEWEST_MARKERS} markers and one frame; "
+                f"fitting a body needs at least {FEWEST_MARKERS} markers and one frame; "
                 f"got {len(layout)} markers and {len(points)} usable frames"
             )
         self.labels, self.points = tuple(layout), points
@@ -149,7 +149,7 @@ class _BodyFit:
         self.trust = np.full(len(layout), OFFSET_SIGMA**-2.0)
 
     def solve_poses(self) -> None:
-        """Solve every pose again from where it was; start those that got stuck from a neighbour's."""
+        """Solve every pose from its last; restart those that got stuck from a neighbour's."""
         problem = Problem(
             self.space,
             [
@@ -174,7 +174,7 @@ class _BodyFit:
         self.weights = self._robust_weights()
 
     def refine(self) -> float:
-        """One step of lengths and offsets with the poses eliminated; by how many metres the largest changed."""
+        """Take one step of lengths and offsets with the poses eliminated; return the largest change in metres."""
         groups, trust = len(self.lengths), np.repeat(self.trust, 3)
         matrix = np.diag(np.r_[np.full(groups, LENGTH_SIGMA**-2.0), trust])
         right = np.r_[(1.0 - self.lengths) / LENGTH_SIGMA**2, trust * (self.expected - self.offsets).ravel()]
@@ -200,7 +200,7 @@ class _BodyFit:
         return float(np.abs(step[groups:]).max())
 
     def result(self) -> Calibration:
-        """The body, its markers and what is left of them."""
+        """The body, its markers and their residuals."""
         gaps = np.where(self.seen, self._gaps(), np.nan)
         good = gaps[self.weights > 0.5]
         squares = np.where(self.weights > 0.5, gaps**2, np.nan)
@@ -218,7 +218,7 @@ class _BodyFit:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _rooted(self, frame: Float[Array, "markers 3"]) -> Float[Array, "size"]:
-        """The start pose with its root where the trunk's markers are, else where all are."""
+        """The start pose with its root at the trunk's markers, else at all markers."""
         handles = Handles(self.joints, self.expected)
         own, seen = _own_points(self.space, handles, self.start), np.isfinite(frame).all(axis=1)
         trunk = seen & _on_trunk(self.space.skeleton, self.joints)
@@ -239,7 +239,7 @@ class _BodyFit:
         return float(np.mean(errors.reshape(-1, 3)[seen] ** 2))
 
     def _linearised(self, frame: int, q: Array, turns: Array) -> tuple[Array, Array, Array, Array]:
-        """Jacobians of the markers by pose and by (lengths, offsets), what they lack, and the rows' weights."""
+        """Jacobians of the markers by pose and by (lengths, offsets), their residuals, and the rows' weights."""
         points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
         own = np.zeros((len(J), len(self.lengths) + self.offsets.size))
         bones = self._bone_vectors(turns)
@@ -255,7 +255,7 @@ class _BodyFit:
         return J, own, left, np.repeat(weights, 3)
 
     def _bone_vectors(self, turns: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3"]:
-        """Each bone at the template's length, as it lies in the world."""
+        """World vectors of all bones at the template's length."""
         parents = np.maximum(self.space.skeleton.parents, 0)
         return np.einsum("jab,jb->ja", turns[parents], self.template)
 
@@ -270,7 +270,7 @@ class _BodyFit:
 
 
 def _chosen_frames(points: Float[Array, "frames markers 3"]) -> Float[Array, "chosen markers 3"]:
-    """Frames in which most markers are seen, spread over the whole."""
+    """Frames in which most markers are seen, spread over the take."""
     seen = np.isfinite(points).all(axis=2).sum(axis=1)
     good = np.flatnonzero(seen >= max(FEWEST_MARKERS, 0.8 * seen.max(initial=0)))
     return (
@@ -281,7 +281,7 @@ def _chosen_frames(points: Float[Array, "frames markers 3"]) -> Float[Array, "ch
 
 
 def _bones(skeleton: Skeleton) -> tuple[Int[Array, "joints"], Float[Array, "groups"]]:
-    """Per joint the number of its bone's length, one for both sides (-1: no length of its own); all lengths are one."""
+    """Per joint the index of its bone's length, shared by both sides (-1: none); and initial lengths of one."""
     partner = mirror_joints(skeleton)
     has_length = (np.linalg.norm(skeleton.offsets, axis=1) > 1e-6) & ~skeleton.is_end_site
     has_length[0] = False
@@ -293,7 +293,7 @@ def _bones(skeleton: Skeleton) -> tuple[Int[Array, "joints"], Float[Array, "grou
 
 
 def _own_points(space: PoseSpace, handles: Handles, maps: Float[Array, "maps"]) -> Float[Array, "markers 3"]:
-    """Where a pose carries the markers, from its root."""
+    """Marker positions of a pose, relative to its root."""
     return space.handle_positions(np.concatenate([np.zeros(3), [1.0, 0.0, 0.0, 0.0], maps]), handles)[0]
 
 

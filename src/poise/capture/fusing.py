@@ -1,8 +1,7 @@
-"""Several sources in one motion: places, turns and pixels of joints, each with its own clock and noise.
+"""Fuse several sources into one motion: positions, rotations and pixels of joints, each with its own clock and noise.
 
-A source is judged by the motion that all others give: how far it is from that, over what its noise and the motion's own
-uncertainty allow, at the shift of its clock that suits best. The worst source is set right in time, or left out, until
-the others agree.
+A source is compared with the motion of all others: its distance from that, relative to its noise and the motion's own
+uncertainty, at the best shift of its clock. The worst source is shifted in time, or left out, until the others agree.
 """
 
 from __future__ import annotations
@@ -30,29 +29,29 @@ from poise.types import Array
 PLACES, TURNS, PIXELS = "places", "turns", "pixels"
 UNITS = {PLACES: "m", TURNS: "rad", PIXELS: "px"}
 MOMENTS = 24  # frames of a take at which sources are compared
-SHIFTS = np.linspace(-0.5, 0.5, 51)  # seconds that a clock may be off
-SHIFTED = 0.05  # seconds: a clock off by less is left as it is
-BETTER = 0.8  # of what a source is off, that a shift of its clock must bring it below
-OFF = 1.1  # times what is allowed: the clock of a source that is nearer to the others is left as it is
-EXCESS = 2.0  # times what is allowed: a source farther from the others is left out
+SHIFTS = np.linspace(-0.5, 0.5, 51)  # seconds: candidate clock offsets
+SHIFTED = 0.05  # seconds: smaller clock offsets are ignored
+BETTER = 0.8  # ratio of the deviations with and without a clock shift below which it is accepted
+OFF = 1.1  # times the allowed deviation: sources below this keep their clock
+EXCESS = 2.0  # times the allowed deviation: sources above this are left out
 
 
 @dataclass(frozen=True, eq=False)
 class Feed:
-    """What one source says of joints: where they are, how they are turned, or where a camera sees them."""
+    """One source's data of joints: their positions, rotations, or pixels in a camera."""
 
     name: str
     gives: str
     joints: tuple[str, ...]
     values: Float[Array, "frames joints channels"]
     fps: float
-    noise: float  # metres, radians or pixels: one deviation per axis
+    noise: float  # metres, radians or pixels: standard deviation per axis
     camera: Camera | None = None
     shift: float = 0.0  # seconds that its clock is behind the take's
     fixed: bool = False  # whether the shift is known
 
     def at(self, times: Float[Array, "times"]) -> Float[Array, "times joints channels"]:
-        """Its values at times of the take, NaN where it has none."""
+        """Its values at times of the take; NaN where it has none."""
         own = (np.asarray(times) - self.shift) * self.fps
         low = np.clip(np.floor(own).astype(int), 0, max(len(self.values) - 2, 0))
         share = (own - low)[:, None, None]
@@ -63,7 +62,7 @@ class Feed:
         return np.where(inside[:, None, None], before + share * (after - before), np.nan)
 
     def constraints(self, values: Float[Array, "joints channels"]) -> list[Constraint]:
-        """A frame's values as soft constraints; none where there is nothing."""
+        """A frame's values as soft constraints; empty without values."""
         seen = [(j, v) for j, v in zip(self.joints, values, strict=True) if np.all(np.isfinite(v))]
         if self.gives == PLACES:
             return [Position(joint, value, tolerance=self.noise) for joint, value in seen]
@@ -75,7 +74,7 @@ class Feed:
     def off(
         self, skeleton: Skeleton, positions: Array, matrices: Array, values: Array
     ) -> Float[Array, "frames joints axes"]:
-        """From a motion's joints to its values, in its own unit."""
+        """Deviations of its values from a motion's joints, in its own unit."""
         at = [skeleton.index(joint) for joint in self.joints]
         if self.gives == TURNS:
             unit = values / np.maximum(np.linalg.norm(values, axis=-1, keepdims=True), 1e-9)
@@ -85,7 +84,7 @@ class Feed:
         return values - (self.camera.project(found) if self.camera is not None else found)
 
     def allowed(self, solution: Solution) -> Float[Array, "joints axes axes"]:
-        """The covariance of how far it is off in a pose of the others: its noise and what they leave open."""
+        """The covariance of its deviation from a pose of the others: its noise plus their uncertainty."""
         skeleton, uncertainty = solution.space.skeleton, solution.uncertainty
         at = [skeleton.index(joint) for joint in self.joints]
         places = uncertainty.places.reshape(len(skeleton), 3, len(skeleton), 3)
@@ -105,27 +104,27 @@ class Feed:
 
 @dataclass(frozen=True, eq=False)
 class FeedReport:
-    """How a source agrees with the others."""
+    """The agreement of a source with the others."""
 
     name: str
     unit: str
     noise: float
-    off: float  # typically, from the motion of all that were used
-    excess: float  # over what is allowed, from the motion of the others; NaN where there are none
+    off: float  # typical deviation from the fused motion
+    excess: float  # ratio to the allowed deviation from the motion of the others; NaN if there are none
     shift: float
     used: bool
 
     def __str__(self) -> str:
         clock = f", its clock is {self.shift:+.2f} s off" if abs(self.shift) > SHIFTED else ""
         left_out = (
-            "" if self.used else f"; left out: {self.excess:.1f} times farther from the others than it may be"
+            "" if self.used else f"; left out: {self.excess:.1f} times the allowed deviation from the others"
         )
         return f"{self.name}: {self.off:.3g} {self.unit} off (noise {self.noise:.3g}){clock}{left_out}"
 
 
 @dataclass(frozen=True, eq=False)
 class Fused:
-    """A motion of several sources, and how each of them agrees with it."""
+    """A fused motion, and the agreement of each source with it."""
 
     trajectory: Trajectory
     fps: float
@@ -140,7 +139,7 @@ def fuse(
     frames: int,
     others: Sequence[Sequence[Constraint]] = (),
 ) -> Fused:
-    """The motion of all sources that agree; `others` are constraints of every frame beside them."""
+    """Fuse all sources that agree; `others` are additional constraints of every frame."""
     beside = list(others) or [()] * frames
     used, excess = _agreed(prior, list(feeds), np.arange(frames) / fps, beside)
     times = np.arange(frames) / fps
@@ -160,7 +159,7 @@ def fuse(
 
 
 class _Verdict(NamedTuple):
-    """How far a source is from the motion of the rest, and its clock set right."""
+    """A source's deviation from the motion of the rest, and its corrected clock."""
 
     excess: float
     feed: Feed
@@ -169,9 +168,9 @@ class _Verdict(NamedTuple):
 def _agreed(
     prior: Prior, feeds: list[Feed], times: Array, beside: Sequence[Sequence[Constraint]]
 ) -> tuple[list[Feed | None], list[float]]:
-    """The sources with their clocks set right, None for those left out, and how far each is from the others.
+    """The sources with corrected clocks, None for those left out, and the deviation of each from the others.
 
-    Of several that the others contradict, the one that is farthest from them comes first.
+    If the others contradict several, the one farthest from them is handled first.
     """
     moments = np.unique(np.linspace(0, len(times) - 1, MOMENTS).astype(int))
     some, also = times[moments], [beside[number] for number in moments]
@@ -197,14 +196,14 @@ def _agreed(
 def _followed(
     prior: Prior, wanted: Sequence[Sequence[Constraint]], starts: Sequence[Array] | None = None
 ) -> list[Solution]:
-    """Frame after frame, or each from a start: pixels and turns alone do not say where a body is."""
+    """Solve frame after frame, or each from a start: pixels and rotations alone do not determine the position."""
     follower = Follower(partial(Solver, prior))
     given = starts if starts is not None else [None] * len(wanted)
     return [follower.step(one, start=start) for one, start in zip(wanted, given, strict=True)]
 
 
 def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> _Verdict:
-    """A source against the motion of the rest."""
+    """Compare a source with the motion of the rest."""
     space, q = solutions[0].space, np.stack([solution.q for solution in solutions])
     skeleton, (positions, matrices) = space.skeleton, space.forward(q)
 

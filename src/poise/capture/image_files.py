@@ -1,4 +1,4 @@
-"""What posing from photos reads: the photo, its focal length, a camera file, and a file of several views.
+"""Input of posing from photos: the photo, its focal length, a camera file, and a file of several views.
 
 A views file lists photos of one moment:
 
@@ -31,13 +31,13 @@ if TYPE_CHECKING:
 
 Points = Mapping[str, Float[Array, "2"]]
 
-USUAL_FOV = 50.0  # degrees, vertical, of a photo that says nothing: a telephone's main camera held level
-FILM_WIDTH = 36.0  # millimetres of the long side of the film that equivalent focal lengths refer to
+USUAL_FOV = 50.0  # degrees, vertical, of a photo without EXIF data: a phone's main camera held level
+FILM_WIDTH = 36.0  # millimetres: long side of the film that equivalent focal lengths refer to
 
 
 @dataclass(frozen=True, eq=False)
 class Shot:
-    """A photo with its points, and its camera where that is known."""
+    """A photo with its points, and its camera if known."""
 
     photo: Image.Image
     points: Points
@@ -45,7 +45,7 @@ class Shot:
 
 
 def read_photo(path: Path) -> Image.Image:
-    """A photo, upright as its EXIF orientation says; anything else is an error."""
+    """Read a photo, rotated by its EXIF orientation."""
     from PIL import Image, ImageOps, UnidentifiedImageError
 
     try:
@@ -60,11 +60,11 @@ def read_photo(path: Path) -> Image.Image:
     except (OSError, SyntaxError, ValueError) as error:
         if isinstance(error, ParseError) or getattr(error, "filename", None) is not None:
             raise
-        raise ParseError(f"a photo that is damaged or cut short: {error}", path=path) from error
+        raise ParseError(f"the photo is damaged or truncated: {error}", path=path) from error
 
 
 def focal_from_exif(image: Image.Image) -> float | None:
-    """The focal length in pixels that a photo's EXIF data tell; None where they do not."""
+    """The focal length in pixels from a photo's EXIF data; None if they do not contain it."""
     from PIL.ExifTags import IFD, Base
 
     tags = image.getexif().get_ifd(IFD.Exif)
@@ -87,13 +87,13 @@ def point_from_text(text: str) -> tuple[str, Float[Array, "2"]]:
         pixel = np.empty(0)
     if not equals or not name.strip() or pixel.shape != (2,):
         raise InvalidValueError(
-            f"a point is written NAME=column,row in pixels, such as LeftHand=412,233; got {text!r}"
+            f"write a point as NAME=column,row in pixels, such as LeftHand=412,233; got {text!r}"
         )
     return name.strip(), pixel
 
 
 def check_points(points: Points, size: tuple[int, int]) -> None:
-    """Refuse pixels that are not finite or not in the photo."""
+    """Raise if a pixel is not finite or outside the photo."""
     for name, pixel in points.items():
         if not np.all(np.isfinite(pixel)):
             raise InvalidValueError(f"the point of {name} must be two finite numbers; got {_written(pixel)}")

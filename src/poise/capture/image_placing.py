@@ -1,7 +1,7 @@
-"""Where bodies of given poses must stand, and which way face, for their handles to be seen at pixels.
+"""Place bodies of given poses, at all headings, so that their handles project to given pixels.
 
-For a pose and a heading the rays through the pixels give equations linear in the root's position: the same matrix for
-all poses and headings, so that thousands of them are placed at once. Every view adds its rays.
+For a pose and a heading the rays through the pixels give equations linear in the root's position, with the same matrix
+for all poses and headings, so that thousands are placed at once. Every view adds its rays.
 """
 
 from __future__ import annotations
@@ -22,18 +22,18 @@ from poise.solvers.constraints import Projection
 from poise.types import Array
 
 HEADINGS = 24
-NEAREST = 0.3  # metres from a camera, closer than which nobody stands
+NEAREST = 0.3  # metres: smallest distance of a person from a camera
 
 
 @dataclass(frozen=True, eq=False)
 class View:
-    """One photo: its camera, and the pixels at which handles (joints or roles) are seen in it."""
+    """One photo: its camera, and the pixels of handles (joints or roles) in it."""
 
     camera: Camera
     points: Mapping[str, Float[Array, "2"]]
 
     def constraints(self) -> list[Projection]:
-        """The handles on the rays through their pixels."""
+        """Constraints of the handles to the rays through their pixels."""
         return [
             Projection(name, self.camera, pixel, name=f"point of {name}")
             for name, pixel in self.points.items()
@@ -48,9 +48,9 @@ def placed(
     *,
     headings: int = HEADINGS,
 ) -> tuple[Float[Array, "starts size"], Float[Array, "starts"]]:
-    """Every pose at every heading, standing where it is seen best; and how far off it is seen, in radians.
+    """Every pose at every heading, at its best position; and its reprojection error in radians.
 
-    `ups` are the directions of the world's up in the root's frame. Starts that would stand behind a camera are last.
+    `ups` are the directions of the world's up in the root's frame. Starts behind a camera come last.
     """
     turns = _turns(ups, headings)
     rows, offsets, points = [], [], []
@@ -76,7 +76,7 @@ def placed(
 
 
 def _turns(ups: Float[Array, "poses 3"], headings: int) -> Float[Array, "poses headings 4"]:
-    """Roots upright as each pose has it, facing all ways."""
+    """Root rotations with each pose's tilt, at evenly spaced headings."""
     tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
     angles = np.arange(headings) * (2.0 * np.pi / headings)
     about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
@@ -84,7 +84,7 @@ def _turns(ups: Float[Array, "poses 3"], headings: int) -> Float[Array, "poses h
 
 
 def _across(view: View) -> Float[Array, "points 2 3"]:
-    """Two unit directions across each pixel's ray, in the world: a point on the ray has no part along them."""
+    """Two unit vectors perpendicular to each pixel's ray, in the world."""
     rays = np.stack([view.camera.ray(np.asarray(pixel)) for pixel in view.points.values()])
     right = np.cross(rays, view.camera.rotation[1])
     right /= np.linalg.norm(right, axis=1, keepdims=True)
@@ -96,7 +96,7 @@ def _seen_off(
     positions: Float[Array, "poses headings 3"],
     points: Sequence[tuple[Array, Camera]],
 ) -> Float[Array, "poses headings"]:
-    """The angle by which handles miss their rays, root of the mean square; infinite behind a camera."""
+    """The angle between handles and their rays, root mean square; infinite behind a camera."""
     angles, start = np.zeros(left.shape[:2]), 0
     for turned, camera in points:
         depth = (turned + positions[:, :, None] - camera.centre) @ camera.rotation[2]

@@ -1,8 +1,8 @@
 """Poses that explain image points: solved from many starts, compared and ranked (Grochow et al. 2004, section 7.4).
 
-A photo leaves depths open: a limb may lean to the camera or from it, a body may face either way. Every start is solved
-with the handles on the rays through their pixels; what comes out is ranked by its posterior, the prior's log-likelihood
-less half the squared distances, in units of how exactly people click, of points that cannot be met.
+A photo does not determine depth: a limb may point towards the camera or away, a body may face either way. Every start
+is solved with the handles on the rays through their pixels; results are ranked by their posterior, the prior's
+log-likelihood minus half the squared residuals of unmet points, in units of clicking precision.
 """
 
 from __future__ import annotations
@@ -26,17 +26,17 @@ from poise.solvers.solve import Model, Solver, prior_of, space_of
 from poise.solvers.trajectory import LocalGaussian
 from poise.types import Array
 
-PIXELS = 3.0  # how exactly a point is clicked, as a standard deviation
+PIXELS = 3.0  # standard deviation of a clicked point
 STARTS = 12
-APART = 0.06  # metres between joints, on average, at which two poses count as different
-ROUNDS = 4  # solves in a row from one start, each going on from the last
-SETTLED = 2e-3  # radians or metres: a solve that moves nothing further ends them
-LEAN = 0.03  # radians squared that a root may lean in one solve where the prior does not know
+APART = 0.06  # metres: mean joint distance above which two poses are distinct
+ROUNDS = 4  # consecutive solves from one start
+SETTLED = 2e-3  # radians or metres: a solve that changes less is the last
+LEAN = 0.03  # radians squared: variance of the root's tilt in one solve, if the prior does not predict it
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class Explanation(Solution):
-    """A pose that explains the image points, with its posterior and how far off each point is, in pixels."""
+    """A pose that explains the image points, with its posterior and the residual of each point in pixels."""
 
     posterior: float
     distances: Float[Array, "points"]
@@ -52,11 +52,11 @@ def explain(
     flips: bool = True,
     first: Float[Array, "size"] | None = None,
 ) -> list[Explanation]:
-    """Distinct poses that explain the points of all views, likeliest first, after that from `first` if given."""
+    """Distinct poses that explain the points of all views, likeliest first, after the one from `first` if given."""
     space = space_of(model)
     constraints = [constraint for view in views for constraint in view.constraints()]
     if len({constraint.at.joint for constraint in constraints}) < 2:
-        raise InvalidValueError("give image points for two joints or more; three or four make a pose")
+        raise InvalidValueError("give image points for at least two joints; three or four determine a pose")
     run = _ImageRun(model, space, constraints, views, pixels)
     maps, ups = known_poses(model)
     q, off = placed(space, maps, ups, views)
@@ -123,7 +123,7 @@ class _ImageRun:
 
 
 def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
-    """The precision of a root that should stay as upright as it is, free about the vertical."""
+    """The precision that keeps a root's tilt, free about the vertical."""
     up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
     return (np.eye(3) - np.outer(up, up)) / LEAN
 
@@ -131,7 +131,7 @@ def _lean(q: Float[Array, "size"]) -> Float[Array, "3 3"]:
 def _spread(
     space: PoseSpace, q: Float[Array, "starts size"], off: Float[Array, "starts"], count: int
 ) -> list[Float[Array, "size"]]:
-    """The starts that are seen best, each unlike those before it."""
+    """The starts with the least reprojection error, distinct from each other."""
     chosen: list[Array] = []
     bodies: list[Array] = []
     for number in np.argsort(off)[: 40 * count]:
@@ -147,7 +147,7 @@ def _spread(
 
 
 def told_apart(found: Sequence[Explanation]) -> list[Explanation]:
-    """Those whose body, seen from its root, is unlike all before it."""
+    """The explanations whose body, relative to its root, differs from all before it."""
     kept: list[Explanation] = []
     bodies: list[Array] = []
     for one in found:

@@ -1,4 +1,4 @@
-"""Poses from which a photo may be explained: those a prior knows, and limbs turned to or from the camera."""
+"""Starting poses for explaining a photo: the prior's known poses, and limbs flipped in depth."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ LIMBS = tuple(
     for side in ("left", "right")
     for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
 )
-_FLAT = 0.1  # metres of depth along a limb, below which a flip changes nothing
+_FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
 
 
 def known_poses(model: Model) -> Poses:
-    """Exponential maps of poses that a model knows, and how the root of each leans (up in its frame)."""
+    """Exponential maps of a model's known poses, and the up direction of each in its root's frame."""
     prior = prior_of(model)
     return upright(np.zeros((1, space_of(model).size - ROOT_SIZE))) if prior is None else prior.known_poses()
 
@@ -32,7 +32,7 @@ def known_poses(model: Model) -> Poses:
 def flipped(
     space: PoseSpace, q: Float[Array, "size"], camera: Camera, limb: tuple[str, str, str]
 ) -> Float[Array, "size"] | None:
-    """The pose with one limb turned the other way in depth; None where the limb is flat to the image or unknown."""
+    """The pose with one limb flipped in depth; None if the limb is parallel to the image or unknown."""
     if not all(role in space.skeleton.roles for role in limb):
         return None
     upper, lower, end = (space.forward(q)[0][space.skeleton.index(role)] for role in limb)

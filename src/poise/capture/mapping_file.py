@@ -1,4 +1,4 @@
-"""Mapping files: which label of a recording is which place on a body, as TOML.
+"""Mapping files: the place on a body of each label in a recording, as TOML.
 
 [markers]
 LWRIST = "left_hand"      # a place, a role, a joint, or a label of the 41-marker set
@@ -36,7 +36,7 @@ class _MappingFile:
 
 
 def read_mapping(path: Path) -> dict[str, Handle | str]:
-    """Labels to names of places or, where the joint is given, to points on it."""
+    """Labels to names of places or, if the joint is given, to points on it."""
     file = read_declared(_MappingFile, path)
     joints = {label: Handle(joint) for label, joint in file.joints.items()}
     return {

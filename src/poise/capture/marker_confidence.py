@@ -1,8 +1,8 @@
-"""How far claims of uncertainty may be trusted, from markers hidden where they were seen.
+"""Calibration of a tracker's uncertainty, from markers that are hidden where they were seen.
 
-A prior learned from a short recording is too sure of what else the performer does, the more so the less is seen. How
-much too sure is measured: markers of frames that the prior has not learned are hidden, found by the tracker, and
-compared. The claims of a share of hidden markers are then wider by as much as they were wrong.
+A prior learned from a short recording is overconfident about other movements, the more so the less is seen. This is
+measured: markers of frames that the prior has not learned are hidden, predicted by the tracker, and compared. The
+standard deviations at each share of hidden markers are then widened accordingly.
 """
 
 from __future__ import annotations
@@ -14,32 +14,32 @@ from jaxtyping import Float
 
 from poise.types import Array
 
-SHARES = (0.3, 0.5, 0.7, 0.9)  # of the markers that are hidden to see
-DRAWS = 2  # of markers to hide, for every share
+SHARES = (0.3, 0.5, 0.7, 0.9)  # shares of the markers that are hidden for the measurement
+DRAWS = 2  # random choices of hidden markers per share
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """How much wider deviations are than a tracker claims, by the share of markers that are hidden."""
+    """The factor on a tracker's standard deviations, by the share of hidden markers."""
 
     shares: tuple[float, ...]
     factors: tuple[float, ...]
 
     def factor(self, hidden: float) -> float:
-        """At this share of hidden markers."""
+        """The factor at this share of hidden markers."""
         return float(np.interp(hidden, self.shares, self.factors))
 
 
 ASIS = Confidence((0.0,), (1.0,))
-"""Claims as they are."""
+"""No widening."""
 USUAL = Confidence((0.0, 0.5, 0.7, 0.9), (1.0, 1.1, 1.5, 2.5))
-"""What was found on average, for when there is nothing to measure it on."""
+"""The average, for takes without data for the measurement."""
 
 
 def confidence_from(errors: dict[float, list[Float[Array, "_"]]]) -> Confidence:
-    """From errors over claimed deviations (lengths in three dimensions), by the share that was hidden.
+    """The factors from ratios of errors to claimed deviations (lengths in three dimensions), by hidden share.
 
-    Nothing becomes surer than claimed, or surer where less is seen.
+    Factors are at least one, and do not decrease as less is seen.
     """
     wrong = [float(np.sqrt(np.mean(np.concatenate(errors[share]) ** 2) / 3.0)) for share in sorted(errors)]
     factors = np.maximum.accumulate([1.0, *wrong])

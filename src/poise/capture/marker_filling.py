@@ -1,9 +1,9 @@
-"""Fills the gaps of a recorded take from a tracked body: as good as a spline near a gap's ends, as the model far off.
+"""Fill the gaps of a recorded take from a tracked body: by a spline near a gap's ends, by the model far from them.
 
-Inside a gap there are two guesses. The model's is where the body carries the marker, moved by what it was off at the
-gap's ends; that offset fades as an Ornstein-Uhlenbeck process between its two known values would. The spline's error is
-known from the take itself (`motion.gaps`). Both come with a variance, and are combined by it; only gaps too short for
-anything to happen in them are the spline's alone.
+Inside a gap there are two estimates. The model's is where the body carries the marker, shifted by its error at the
+gap's ends, which fades like an Ornstein-Uhlenbeck process between its two known values. The spline's error is measured
+on the take itself (`motion.gaps`). Both have a variance, by which they are combined; only very short gaps are filled
+by the spline alone.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from jaxtyping import Bool, Float
 from poise.motion.gaps import Gap, SplineErrors, gaps_of, spline_filled
 from poise.types import Array
 
-SHORT = 0.1  # seconds up to which a gap is left to its spline; from twice that on the model has its full say
-LEAST_LEFT = 0.3  # of the model's variance that stays even beside a point that was seen
-FADING = 0.4  # seconds over which a marker's offset from the model goes over into others
+SHORT = 0.1  # seconds: longest gap for the spline alone; from twice that the model has its full weight
+LEAST_LEFT = 0.3  # share of the model's variance that remains even next to a seen point
+FADING = 0.4  # seconds: time constant of a marker's offset from the model
 
 
 @dataclass(frozen=True, eq=False)
 class Filled:
-    """A take without gaps, and of what was filled in the standard deviation per axis (metres; 0 where measured)."""
+    """A take without gaps, and the standard deviation per axis of filled points (metres; 0 if measured)."""
 
     points: Float[Array, "frames markers 3"]
     sigmas: Float[Array, "frames markers"]
@@ -38,7 +38,7 @@ def fill(
     errors: SplineErrors,
     fps: float,
 ) -> Filled:
-    """Measured points (NaN in gaps) with their gaps filled, given where a model carries all markers and how surely."""
+    """Fill the gaps of measured points (NaN), given the model's marker positions and their uncertainty."""
     seen = np.isfinite(measured).all(axis=2)
     points, spread = np.where(seen[..., None], measured, carried), np.where(seen, 0.0, sigmas)
     splines = spline_filled(measured)
@@ -60,16 +60,16 @@ def fill(
 
 
 def _gone(carried: Float[Array, "frames 3"], gap: Gap) -> Float[Array, "gap"]:
-    """How far the body has carried a marker from the one end at which it was seen: squared, per axis.
+    """The squared distance per axis that the body has carried a marker from the one end where it was seen.
 
-    What stays where it was last seen is that far off, however still the marker has been until then.
+    A marker held at its last position would be that far off, however still it was before.
     """
     known = carried[gap.start - 1] if gap.start > 0 else carried[gap.end]
     return np.asarray(np.square(carried[gap.start : gap.end] - known).mean(axis=1))
 
 
 def _acceleration(carried: Float[Array, "frames 3"], gap: Gap, fps: float) -> float:
-    """How lively the body is about a gap: root mean square, per axis."""
+    """The root-mean-square acceleration of the body around a gap, per axis."""
     around = carried[max(0, gap.start - 2) : gap.end + 2]
     return float(np.sqrt(np.square(np.diff(around, n=2, axis=0) * fps**2).mean())) if len(around) > 2 else 0.0
 
@@ -77,7 +77,7 @@ def _acceleration(carried: Float[Array, "frames 3"], gap: Gap, fps: float) -> fl
 def _faded_offset(
     track: Float[Array, "frames 3"], carried: Float[Array, "frames 3"], gap: Gap, fps: float
 ) -> tuple[Float[Array, "gap 3"], Float[Array, "gap"]]:
-    """What the model is off by inside a gap, from both its ends, and the share of its variance that is left."""
+    """The model's error inside a gap, interpolated from both ends, and the remaining share of its variance."""
     count = len(gap)
     before, after = (
         np.exp(-np.arange(1, count + 1) / (FADING * fps)),
@@ -99,6 +99,6 @@ def _faded_offset(
 
 
 def _led_on(carried: Float[Array, "frames 3"], gap: Gap) -> Float[Array, "3"]:
-    """Where the model would carry the marker at the frame after the gap, had it not been seen again there."""
+    """The model's prediction of the marker at the frame after the gap, as if it were not seen there."""
     last = carried[gap.end - 1]
     return np.asarray(2.0 * last - carried[gap.end - 2]) if gap.end >= 2 else last

@@ -1,11 +1,11 @@
-"""Which marker sits on which body part, from the points alone: for takes whose labels say nothing.
+"""Match markers to body parts from the points alone, for takes with uninformative labels.
 
-A mannequin wears the 41-marker set as landmarks. A few frames are tried, each as if it were that of a person as tall as
-its markers reach: in turns, markers are assigned to the landmarks nearest to them and the body is posed to bring these
-landmarks to their markers, from several headings and arm positions (an articulated iterative closest point). The best
-candidates then have to explain other frames of the take with the markers fixed to their segments, and the one on which
-markers move least is kept. A marker finally belongs to the segment it moves least on; markers that keep their mutual
-distances belong to one.
+A mannequin wears the 41-marker set as landmarks. A few frames are tried, each scaled to a person as tall as its
+markers: alternately, markers are assigned to their nearest landmarks and the body is posed to bring these landmarks to
+their markers, from several headings and arm positions (an articulated iterative closest point). The best candidates
+must then explain other frames of the take with the markers fixed to their segments, and the one with the least marker
+movement is kept. Finally a marker belongs to the segment it moves least on; markers with constant mutual distances
+belong to one segment.
 """
 
 from __future__ import annotations
@@ -28,28 +28,28 @@ from poise.solvers.constraints import Position
 from poise.solvers.solve import Solver
 from poise.types import Array
 
-RIGID = 0.008  # metres by which distances within one body part vary
-TRIED = 6  # frames, beside the tallest, in which a person may stand
+RIGID = 0.008  # metres: variation of distances within one body part
+TRIED = 6  # frames, besides the tallest, in which a person may stand
 HEADINGS = 8
-STARTS = 12  # of all headings and arm positions, those whose landmarks are nearest as they are
+STARTS = 12  # starts with the nearest landmarks, of all headings and arm positions
 ARMS = (
     (0.0, 0.0),
     (1.2, 0.0),
     (-1.2, 0.0),
     (0.9, 1.8),
-)  # radians by which upper arms go down and forearms bend
+)  # radians: lowering of the upper arms and bending of the forearms
 ROUNDS, MORE_ROUNDS, KEPT = 3, 6, 5
-FRAMES = 12  # that a candidate has to explain
-NEAR = 0.03  # metres, the tolerance with which markers pull
-CHANGES = 0.004  # metres less that a marker moves on a neighbouring segment for it to be moved there
-SURE = 0.02  # metres by which a marker may move on its segment
-HONEST = 0.03  # metres, root mean square over all markers, beyond which nothing is believed
-FEWEST = 20  # markers, or a body has too many ways to wear them
+FRAMES = 12  # frames that a candidate must explain
+NEAR = 0.03  # metres: tolerance of the markers
+CHANGES = 0.004  # metres by which a marker must move less on a neighbouring segment to be reassigned
+SURE = 0.02  # metres: largest movement of a marker on its segment
+HONEST = 0.03  # metres, root mean square over all markers: above this the match is rejected
+FEWEST = 20  # smallest number of markers for a unique match
 
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """For every marker the joint it moves with, where on it, and how much it moves there (metres)."""
+    """For every marker its joint, its position on it, and its movement there (metres)."""
 
     joints: Int[Array, "markers"]
     offsets: Float[Array, "markers 3"]
@@ -58,11 +58,11 @@ class Match:
 
     @property
     def sure(self) -> Bool[Array, "markers"]:
-        """Which markers move with their segment."""
+        """Mask of the markers that move with their segment."""
         return np.asarray(self.motion <= SURE)
 
     def handles(self) -> list[Handle]:
-        """As handles of the mannequin."""
+        """The markers as handles of the mannequin."""
         names = self.skeleton.names
         return [
             Handle(names[j], (x, y, z))
@@ -71,11 +71,11 @@ class Match:
 
 
 def match_by_geometry(skeleton: Skeleton, points: Float[Array, "frames markers 3"]) -> Match:
-    """The mannequin's segments for markers of which nothing is known; an error where the points do not say."""
+    """Match unlabelled markers to the mannequin's segments; raise if the points do not determine it."""
     whole = points[np.isfinite(points).all(axis=(1, 2))]
     if len(whole) < 2 or points.shape[1] < FEWEST:
         raise InvalidValueError(
-            f"markers are matched by geometry from {FEWEST} or more that are seen together; got {points.shape[1]} "
+            f"matching by geometry needs at least {FEWEST} markers that are seen together; got {points.shape[1]} "
             f"markers and {len(whole)} frames in which all are seen"
         )
     clusters = rigid_clusters(whole)
@@ -94,7 +94,7 @@ def match_by_geometry(skeleton: Skeleton, points: Float[Array, "frames markers 3
 
 
 def rigid_clusters(points: Float[Array, "frames markers 3"]) -> list[Int[Array, "_"]]:
-    """Markers that keep all their mutual distances, largest clusters first; one of its own for a marker alone."""
+    """Groups of markers with constant mutual distances, largest first; single markers are their own group."""
     from scipy.cluster.hierarchy import fcluster, linkage
     from scipy.spatial.distance import squareform
 
@@ -122,16 +122,16 @@ class _Candidate:
 
     @property
     def cost(self) -> float:
-        """How far landmarks are from their markers: mean square, for a person of one metre."""
+        """The mean squared distance of landmarks from their markers, for a person of one metre."""
         return float(np.mean(self._nearest(self.q)[2] ** 2)) / self.space.skeleton.height**2
 
     def settled(self) -> _Candidate:
-        """Itself, after some rounds."""
+        """The candidate after some rounds."""
         self.q = self._posed(self.q, ROUNDS)
         return self
 
     def matched(self, frames: Float[Array, "n markers 3"]) -> Match:
-        """Segments by how little markers move on them in other frames."""
+        """Match segments by the least movement of markers on them in other frames."""
         q = self._posed(self.q, MORE_ROUNDS)
         joints = self._nearest(q)[0]
         (positions,), (turns,) = self.space.forward(q[None])
@@ -148,7 +148,7 @@ class _Candidate:
         return q
 
     def _nearest(self, q: Float[Array, "size"]) -> tuple[Array, Array, Array]:
-        """Per marker the joint of its landmark, where that is on it, and how far off it is."""
+        """Per marker the joint of its landmark, the landmark's position on it, and the distance."""
         from scipy.optimize import linear_sum_assignment
 
         there = self.space.points(q[None], self.landmarks)[0]
@@ -181,7 +181,7 @@ class _Candidate:
         frames: Float[Array, "n markers 3"],
         joints: Int[Array, "markers"],
     ) -> tuple[Int[Array, "markers"], Float[Array, "markers"]]:
-        """The segment each marker moves least on, and by how much: its own, a neighbour, or its rigid cluster's."""
+        """The segment each marker moves least on, and that movement: its own, a neighbour, or its rigid cluster's."""
         positions, turns = self.space.forward(poses)
         local = np.einsum("fjba,fmjb->fmja", turns, frames[:, :, None] - positions[:, None])
         motion = np.sqrt(np.square(local - local.mean(axis=0)).sum(axis=3).mean(axis=0))
@@ -191,13 +191,13 @@ class _Candidate:
         return found, motion[np.arange(len(found)), found]
 
     def _neighbours(self, joints: Int[Array, "markers"]) -> Bool[Array, "markers joints"]:
-        """Segments that wear landmarks and are a marker's own, its parent or its child."""
+        """Mask of the segments with landmarks that are a marker's own, its parent or its child."""
         every, parents = np.arange(len(self.space.skeleton)), self.space.skeleton.parents
         near = (every == joints[:, None]) | (every == parents[joints][:, None]) | (parents == joints[:, None])
         return np.asarray(near & np.isin(every, self.landmarks.joints))
 
     def _common(self, joints: Int[Array, "markers"]) -> Int[Array, "markers"]:
-        """The segment of most markers of a marker's rigid cluster; its own where there is none."""
+        """The segment of most markers in a marker's rigid cluster; its own without a cluster."""
         common = joints.copy()
         for members in self.clusters:
             values, counts = np.unique(joints[members], return_counts=True)
@@ -223,7 +223,7 @@ def _spread(count: int, wanted: int) -> Int[Array, "chosen"]:
 def _candidates(
     skeleton: Skeleton, points: Float[Array, "markers 3"], clusters: Sequence[Int[Array, "_"]]
 ) -> list[_Candidate]:
-    """The mannequin on its feet where the markers are, in all headings, with its arms out, down, up and bent."""
+    """The mannequin standing at the markers, at all headings, with its arms out, down, up and bent."""
     space = PoseSpace(skeleton.scaled(float(np.ptp(points[:, 1])) / skeleton.height))
     found = []
     for maps in (_with_arms(space, *arms) for arms in ARMS):

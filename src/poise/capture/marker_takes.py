@@ -1,4 +1,4 @@
-"""Reads a take of markers and matches them to a body: by name, by a mapping file, by what moves with what."""
+"""Read a take of markers and match them to a body: by name, by a mapping file, or by common movement."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
 UNLABELLED = "*"
-RIGID = 0.02  # metres by which distances within one body part vary, at most
-_LOOKED_AT = 300  # frames, for what moves along with what
+RIGID = 0.02  # metres: largest variation of distances within one body part
+_LOOKED_AT = 300  # frames examined for common movement
 
 
 @dataclass(frozen=True, eq=False)
 class MatchedTake:
-    """The markers of one performer that a body can carry, where they are expected on it, and the points of nobody."""
+    """The markers of one performer on a body, their expected positions, and unassigned points."""
 
     markers: Markers
     layout: Mapping[str, Handle]  # in the order of the markers
     loose: tuple[str, ...]  # markers of which only the joint is known
     unlabelled: Float[Array, "frames points 3"]
-    matched: tuple[str, ...]  # what was matched to what, in words
+    matched: tuple[str, ...]  # the matches, in words
 
     def __len__(self) -> int:
         return len(self.markers)
@@ -50,7 +50,7 @@ def read_take(
     mapping: Path | None = None,
     **options: Any,
 ) -> MatchedTake:
-    """A take from a C3D or TRC file, matched to a skeleton; `options` are the reader's (units, up)."""
+    """Read a take from a C3D or TRC file and match it to a skeleton; `options` are the reader's (units, up)."""
     if _is_c3d(path):
         options["keep_unlabelled"] = True
     recording = read(path, **options)
@@ -63,7 +63,7 @@ def read_take(
 
 
 def of_subject(recording: Markers, subject: str | None) -> Markers:
-    """The markers of one person, by the prefix of their labels ("Anna:LFHD"), and those of nobody."""
+    """The markers of one person, by the prefix of their labels ("Anna:LFHD"), and unprefixed ones."""
     prefixes = [label.partition(":")[0] if ":" in label else "" for label in recording.labels]
     people = tuple(dict.fromkeys(prefix for prefix in prefixes if prefix))
     if subject is None and len(people) > 1:
@@ -85,7 +85,7 @@ def of_subject(recording: Markers, subject: str | None) -> Markers:
 def match(
     recording: Markers, skeleton: Skeleton, mapping: Mapping[str, Handle | str] | None = None
 ) -> MatchedTake:
-    """A recording's labels on a skeleton: those of the mapping, those known by name, and what moves along with them."""
+    """Match a recording's labels to a skeleton: by the mapping, by name, and by common movement."""
     named = [label for label in recording.labels if not label.startswith(UNLABELLED)]
     expected, given = optical_layout(skeleton), dict(mapping or {})
     _check_mapping(given, named, skeleton)
@@ -123,7 +123,7 @@ def _picked(recording: Markers, numbers: list[int], labels: list[str]) -> Marker
 
 
 def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known: list[str]) -> MatchedTake:
-    """A recording whose labels say nothing: what its points look like and move with."""
+    """Match a recording with uninformative labels by the geometry and movement of its points."""
     numbers = [recording.labels.index(label) for label in named]
     try:
         found = match_by_geometry(skeleton, recording.points[:, numbers])
@@ -147,7 +147,7 @@ def _by_geometry(recording: Markers, skeleton: Skeleton, named: list[str], known
 
 
 def _geometry_in_words(named: list[str], found: Match, skeleton: Skeleton) -> tuple[str, ...]:
-    """A line per body part: its markers, and by how many millimetres each moves on it."""
+    """A line per body part: its markers, and the movement of each on it in millimetres."""
     words = [f"{int(found.sure.sum())} of {len(named)} markers by geometry, since their labels are not known"]
     for joint in np.unique(found.joints[found.sure]).tolist():
         own = [
@@ -183,7 +183,7 @@ def _too_few(recording: Markers, named: list[str], known: list[str]) -> str:
 
 
 def _carried_along(recording: Markers, layout: Mapping[str, Handle], others: list[str]) -> dict[str, Handle]:
-    """Markers of no known name, each on the joint whose markers keep their distances to it."""
+    """Markers with unknown names, each on the joint whose markers keep their distances to it."""
     found = {}
     frames = np.unique(np.linspace(0, len(recording) - 1, _LOOKED_AT).astype(int))
     points = recording.points[frames]

@@ -1,20 +1,20 @@
-"""Poses from markers, frame by frame, whatever is missing of them (Grochow et al. 2004, section 7.3).
+"""Poses from markers, frame by frame, with any of them missing (Grochow et al. 2004, section 7.3).
 
 Every visible marker is a soft constraint of the shared solver under any prior. Two more kinds of soft rows carry the
-frame before: the root goes on as a random walk, and joints stay near their last angles as far as a process that is
-drawn to the prior over `RELAXATION` seconds would let them (an Ornstein-Uhlenbeck process with the prior as its
-stationary distribution), which adds nothing to the prior where nothing has been seen for long.
+previous frame: the root follows a random walk, and joints follow an Ornstein-Uhlenbeck process with the prior as its
+stationary distribution and `RELAXATION` seconds as its time constant, which adds nothing to the prior when nothing has
+been seen for long.
 
-A short recording teaches a prior too little of what else the performer will do. So its covariance is stretched, frame
-by frame, to where it allows the poses that visible markers show (expectation-maximisation of one factor on S).
+A prior from a short recording covers too few of the performer's movements. So its covariance is scaled, frame by
+frame, until it allows the poses that visible markers show (expectation-maximisation of one factor on S).
 
-What the rows leave open is the conditioned covariance P of the pose; through a marker's Jacobian it says where a hidden
-marker may be. Markers that are seen tell whether such claims hold: each is predicted from the others (leave-one-out, in
-closed form), and the claims are scaled by how far these predictions were off lately. That says little of what is far
-from anything seen: `marker_confidence` widens what is reported by how much too sure the prior is when less is seen.
+The conditioned covariance P of the pose, through a marker's Jacobian, gives the uncertainty of a hidden marker. Seen
+markers calibrate it: each is predicted from the others (leave-one-out, in closed form), and the variances are scaled
+by the recent errors of these predictions. That says little about parts far from anything seen: `marker_confidence`
+widens the reported uncertainty by the prior's measured overconfidence when less is seen.
 
-A point farther from its prediction than that uncertainty and any acceleration a person has would allow is not believed:
-it may be another marker's (labels swap), an unlabelled one's, or nobody's.
+A point farther from its prediction than this uncertainty and plausible accelerations allow is rejected: it may be
+another marker's (swapped labels), an unlabelled one's, or an outlier.
 """
 
 from __future__ import annotations
@@ -45,20 +45,20 @@ from poise.solvers.solve import Solver
 from poise.solvers.uncertainty import variances
 from poise.types import Array
 
-RELAXATION = 1.0  # seconds in which a joint that nobody sees goes back to what the prior expects
-ROOT_SPEED = 0.5, 2.0  # metres and radians by which the root may go astray in a second
-ACCELERATION = 200.0  # metres per second squared: what no marker on a person exceeds for long
-DOUBT = 4.0  # deviations beyond which a point is not believed
-SLACK = 0.03  # metres beside them
-SWAPPED = 0.03  # metres from its prediction at which a marker takes a point of another label
-CLEAR = 0.5  # of the distance to any other missing marker within which an unlabelled point is a marker's
-GHOST = 0.01  # metres from a marker that is seen: no other marker is so near, the point is its double
-LOST = 0.4  # share of the points not believed at which it is the prediction that is wrong
-MEMORY = 0.5  # seconds over which the prior and its claims are compared with what is seen
+RELAXATION = 1.0  # seconds: time constant with which unseen joints return to the prior
+ROOT_SPEED = 0.5, 2.0  # metres and radians per second: random walk of the root
+ACCELERATION = 200.0  # metres per second squared: largest sustained acceleration of a marker
+DOUBT = 4.0  # standard deviations beyond which a point is rejected
+SLACK = 0.03  # metres in addition
+SWAPPED = 0.03  # metres: distance from its prediction at which a marker takes a point with another label
+CLEAR = 0.5  # largest distance of an unlabelled point from its marker, relative to other missing ones
+GHOST = 0.01  # metres: a point this close to a seen marker is its duplicate
+LOST = 0.4  # share of rejected points at which the prediction is considered wrong
+MEMORY = 0.5  # seconds over which the prior and its uncertainty are compared with the markers
 MOST_STRETCH = 1e4  # of the prior's variances
 LEAST_FACTOR = 0.1  # of the claimed variances of hidden markers
-TOGETHER = 1.5  # times what independent errors would give: skin carries neighbouring markers along together
-UNSURE = 0.10  # metres of deviation from which a filled marker is flagged
+TOGETHER = 1.5  # times the error of independent markers: skin moves neighbouring markers together
+UNSURE = 0.10  # metres: standard deviation from which a filled marker is flagged
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
 NOBODY = -1
 _NEVER = 1e6
@@ -66,33 +66,33 @@ _NEVER = 1e6
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class TrackedFrame(Solution):
-    """One solved frame: the pose, and for every marker where it is carried, how surely, and from what."""
+    """One solved frame: the pose, and for every marker its position on the body, its uncertainty and its source."""
 
     markers: Float[Array, "markers 3"]  # as the pose carries them
-    sigmas: Float[Array, "markers"]  # metres, one deviation per axis, of a marker that was not used
-    joint_sigmas: Float[Array, "joints"]  # the same of where each joint is
-    sources: Int[Array, "markers"]  # the number of the point that was used; -1: none
-    misfit: float  # root mean square distance of the points used, in metres; not a number without any
+    sigmas: Float[Array, "markers"]  # metres: standard deviation per axis of an unused marker
+    joint_sigmas: Float[Array, "joints"]  # the same for joint positions
+    sources: Int[Array, "markers"]  # the index of the point that was used; -1: none
+    misfit: float  # root mean square distance of the points used, in metres; NaN without any
 
     @property
     def used(self) -> Bool[Array, "markers"]:
-        """Which markers a point was found for."""
+        """Mask of the markers with a point."""
         return np.asarray(self.sources != NOBODY)
 
     @property
     def flagged(self) -> Bool[Array, "markers"]:
-        """Markers without a point whose place is too uncertain to be given without a warning."""
+        """Markers without a point whose position is too uncertain to be given without a warning."""
         return np.asarray(~self.used & (self.sigmas > UNSURE))
 
 
 class MarkerTracker:
-    """Follows one performer from marker frames as they arrive: `push` a frame, get a pose."""
+    """Tracks one performer from marker frames as they arrive: `push` a frame, get a pose."""
 
     def __init__(
         self, prior: Prior, calibration: Calibration, *, fps: float, confidence: Confidence = USUAL
     ) -> None:
         if not fps > 0:
-            raise InvalidValueError(f"markers come at a positive frame rate; got {fps}")
+            raise InvalidValueError(f"the frame rate must be positive; got {fps}")
         self.calibration, self.fps, self.confidence = calibration, fps, confidence
         self.count = len(calibration.layout)
         self._share = min(1.0, 1.0 / (MEMORY * fps))
@@ -101,7 +101,7 @@ class MarkerTracker:
         self.restart()
 
     def use(self, prior: Prior) -> None:
-        """Go on with another prior of the same body, such as one that has learned more."""
+        """Continue with another prior of the same body, such as one that has learned more."""
         self.prior = prior
         self.space = prior.space.on_body(self.calibration.skeleton)
         self._handles = self.calibration.handles(self.space)
@@ -112,7 +112,7 @@ class MarkerTracker:
         self._follower.use(lambda _: self._solver)
 
     def restart(self) -> None:
-        """Forget the frames before."""
+        """Forget the previous frames."""
         self._follower.restart()
         self._last: TrackedFrame | None = None
         self._before: TrackedFrame | None = None
@@ -127,12 +127,12 @@ class MarkerTracker:
         points: Float[Array, "markers 3"],
         unlabelled: Float[Array, "points 3"] | None = None,
     ) -> TrackedFrame:
-        """The pose of the next frame from labelled points (NaN where not seen) and points that may be anyone's.
+        """The pose of the next frame from labelled points (NaN if not seen) and unlabelled points.
 
-        Numbers in `sources` count the labelled points first, then the unlabelled ones.
+        Indices in `sources` count the labelled points first, then the unlabelled ones.
         """
         if points.shape != (self.count, 3):
-            raise InvalidValueError(f"a frame here is {self.count} points; got shape {points.shape}")
+            raise InvalidValueError(f"a frame must have {self.count} points; got shape {points.shape}")
         everyone = points if unlabelled is None else np.concatenate([points, unlabelled])
         seen = np.isfinite(everyone).all(axis=1)
         sources = np.where(seen[: self.count], np.arange(self.count), NOBODY)
@@ -165,7 +165,7 @@ class MarkerTracker:
         return solver
 
     def _begin(self, points: Float[Array, "all 3"], sources: Int[Array, "markers"]) -> TrackedFrame:
-        """A frame without one before it: the mean pose moved to the markers, bent to them, and then the prior."""
+        """Solve a first frame: the mean pose moved to the markers, bent to them, then solved under the prior."""
         used = sources != NOBODY
         q = self._last.q.copy() if self._last is not None else self._moved_mean(points[sources[used]], used)
         self._last = self._before = None
@@ -187,10 +187,10 @@ class MarkerTracker:
         return np.concatenate([shift, rotations.quaternion_from_matrix(turn), self.prior.mean])
 
     def _expected(self, last: TrackedFrame) -> tuple[Float[Array, "markers 3"], Float[Array, "markers"]]:
-        """Where markers go on to be, and how far from there they may be."""
+        """The predicted marker positions, and the gates around them."""
         before = self._before if self._before is not None else last
         expected = 2.0 * last.markers - before.markers if np.isfinite(last.misfit) else last.markers
-        reach = ACCELERATION / self.fps**2  # what going on at the same speed leaves out
+        reach = ACCELERATION / self.fps**2  # the change that constant velocity does not predict
         gates = DOUBT * self._claims() + SLACK + reach
         return expected, gates
 
@@ -201,7 +201,7 @@ class MarkerTracker:
         expected: Float[Array, "markers 3"],
         gates: Float[Array, "markers"],
     ) -> Int[Array, "markers"]:
-        """The point of every marker: its own where it is near enough, else one of those that are left."""
+        """The point of every marker: its own if it is close enough, else one of the remaining points."""
         own = np.arange(self.count)
         near = seen[own] & (np.linalg.norm(np.nan_to_num(points[own]) - expected, axis=1) <= gates)
         sources = np.where(near, own, NOBODY)
@@ -215,7 +215,7 @@ class MarkerTracker:
             clear = (gaps * CLEAR < own_gaps).sum(axis=0) <= 1  # no other marker is nearly as likely
             sure = np.where(
                 taken >= self.count, clear, own_gaps <= SWAPPED
-            )  # labels are doubted for much better ones
+            )  # labels are overruled only by much better ones
             pairs = zip(found.tolist(), taken.tolist(), strict=True)
             sure &= np.array([self._fits(m, points[p], points, near) for m, p in pairs], dtype=np.bool_)
             sources[found[sure]] = taken[sure]
@@ -228,7 +228,7 @@ class MarkerTracker:
         points: Float[Array, "all 3"],
         near: Bool[Array, "markers"],
     ) -> bool:
-        """Whether a point is as far from the seen markers of the same body part as the marker is known to be."""
+        """Whether a point is consistent with the known distances to the seen markers of the same body part."""
         fellows = np.flatnonzero(near & (self._handles.joints == self._handles.joints[marker]))
         known = np.linalg.norm(self._handles.offsets[fellows] - self._handles.offsets[marker], axis=1)
         return bool(np.all(np.abs(np.linalg.norm(points[fellows] - point, axis=1) - known) <= SLACK))
@@ -262,14 +262,14 @@ class MarkerTracker:
     def _residuals(
         self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]
     ) -> tuple[Residual, ...]:
-        """What is left of the markers that were used; where the others are is no more than expected."""
+        """Residuals of the used markers; positions of the others are only expected."""
         found = self._problem.residuals(
             np.concatenate([gaps.ravel(), np.zeros(len(self._problem.rows) - gaps.size)])
         )
         return tuple(found[k] for k in np.flatnonzero(used))
 
     def _set_rows(self, targets: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
-        """Markers as they are seen, and the frame before as far as it is still believed."""
+        """Set the rows of the seen markers, and of the previous frame as far as it still counts."""
         floats, rows, last = self._problem.floats, self._problem.rows, self._last
         floats[: self.count, 3:6] = targets
         rows[: 3 * self.count, VARIANCE] = np.repeat(
@@ -288,9 +288,9 @@ class MarkerTracker:
         rows[3 * self.count + 6 :, VARIANCE] = self._keeping() / self._stretch
 
     def _keeping(self) -> Float[Array, "maps"]:
-        """The variance with which angles stay as they were, beside a prior that is already there.
+        """The variance with which joint angles keep their values, in addition to the prior.
 
-        The process goes from N(q, P) to N(.., V), V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T leaves T for the rows.
+        The process goes from N(q, P) to N(.., V), V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T gives T for the rows.
         """
         keep = np.exp(-2.0 / (RELAXATION * self.fps))
         S, P = self._prior_variances[ROOT_FREEDOMS:], np.diag(self._spread)[ROOT_FREEDOMS:]
@@ -311,7 +311,7 @@ class MarkerTracker:
     def _wanted_stretch(
         self, q: Float[Array, "size"], mean: Float[Array, "maps"], prior: Float[Array, "freedoms freedoms"]
     ) -> float:
-        """E[(q - m)' S^-1 (q - m)] per freedom: one, where the prior expects what is seen."""
+        """E[(q - m)' S^-1 (q - m)] per degree of freedom: one if the prior expects what is seen."""
         S, P = prior[ROOT_FREEDOMS:, ROOT_FREEDOMS:], self._spread[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
         gap = q[ROOT_SIZE:] - mean
         solved = np.linalg.solve(S, np.column_stack([P, gap]))
@@ -319,7 +319,7 @@ class MarkerTracker:
         return float(np.clip(wanted, 1.0, MOST_STRETCH))
 
     def _compare(self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
-        """Leave-one-out: without its own row a marker of residual r would be r R / (R - J P J') off."""
+        """Leave-one-out: without its own row a marker with residual r would be r R / (R - J P J') off."""
         variances, own = self._marker_variances(), self._own_squares
         left = np.maximum(own - variances, 0.05 * own)
         off = np.square(gaps).sum(axis=1) / 3.0 * (own / left) ** 2
@@ -328,22 +328,22 @@ class MarkerTracker:
         self._factor += self._share * (max(ratio, LEAST_FACTOR) - self._factor)
 
     def _claims(self) -> Float[Array, "markers"]:
-        """How uncertain it is where each marker would be, had it not been seen: a deviation per axis."""
+        """Standard deviation per axis of each marker's position if it were not seen."""
         return np.asarray(TOGETHER * np.sqrt(self._factor * self._marker_variances() + self._own_squares))
 
     def _joint_claims(self, q: Float[Array, "size"]) -> Float[Array, "joints"]:
-        """How uncertain it is where each joint is: a deviation per axis."""
+        """Standard deviation per axis of each joint's position."""
         _, jacobian = self.space.handle_positions(q, self._joints)
         return np.asarray(TOGETHER * np.sqrt(self._factor * variances(jacobian, self._spread)))
 
     def _marker_variances(self) -> Float[Array, "markers"]:
-        """Mean variance per axis of where the pose carries each marker, from what is open of the pose."""
+        """Mean variance per axis of each marker's position, from the covariance of the pose."""
         moved = self._jacobian @ self._spread
         return np.asarray(np.einsum("ij,ij->i", moved, self._jacobian).reshape(-1, 3).mean(axis=1))
 
 
 def _ghosts(points: Float[Array, "all 3"], known: Int[Array, "known"]) -> Bool[Array, "all"]:
-    """Points that are a marker already, or lie where one is: a file may hold the same point twice."""
+    """Points that are already assigned, or coincide with one: a file may contain the same point twice."""
     distances = np.linalg.norm(points[:, None] - points[None, known], axis=2)
     return np.asarray((distances <= GHOST).any(axis=1))
 
@@ -351,7 +351,7 @@ def _ghosts(points: Float[Array, "all 3"], known: Int[Array, "known"]) -> Bool[A
 def assign(
     expected: Float[Array, "markers 3"], gates: Float[Array, "markers"], points: Float[Array, "points 3"]
 ) -> Int[Array, "markers"]:
-    """Per marker the number of its point, or -1: least squared distances in all, each in units of the marker's gate."""
+    """Per marker the index of its point, or -1: least total squared distance, in units of each marker's gate."""
     from scipy.optimize import linear_sum_assignment
 
     found = np.full(len(expected), NOBODY)

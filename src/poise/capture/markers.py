@@ -1,4 +1,4 @@
-"""From markers to a moving body and to a take without gaps: what `poise markers` does (Grochow et al. 2004, 7.3)."""
+"""From markers to a moving body and to a take without gaps, for `poise markers` (Grochow et al. 2004, 7.3)."""
 
 from __future__ import annotations
 
@@ -31,27 +31,27 @@ from poise.types import Array, NamedProgress
 
 Learner = Callable[[Sequence[Motion]], Prior]
 
-COMPLETE = 0.9  # of the markers seen: a frame to learn from
-SHORTEST = 0.5  # seconds of such frames in a row
-LEAST_LEARNED = 1.0  # seconds of them in all, for a style
-NOWHERE_NEAR = 0.3  # metres from where the body carries a marker: the point of something else
-WORST_FIT = 0.025  # metres, rms, between body and markers: above it the motion is not the performer's
-LEARNED_PART = 2 / 3  # of a well-seen part: what a prior learns that is to be put to the test on the rest ...
-LONGEST_CHECK = 3.0  # ... for so many seconds at most ...
-RUN_UP = 10  # ... after so many frames in which all is seen
-LEARNING_FPS = 30.0  # what styles are learned at
+COMPLETE = 0.9  # share of markers seen in a training frame
+SHORTEST = 0.5  # seconds: shortest run of such frames
+LEAST_LEARNED = 1.0  # seconds of them in total, for a style
+NOWHERE_NEAR = 0.3  # metres from the body's marker: the point belongs to something else
+WORST_FIT = 0.025  # metres, rms, between body and markers: above this the fit is rejected
+LEARNED_PART = 2 / 3  # share of a well-seen part that a prior learns when it is tested on the rest ...
+LONGEST_CHECK = 3.0  # ... for at most this many seconds ...
+RUN_UP = 10  # ... after this many frames in which all is seen
+LEARNING_FPS = 30.0  # frame rate at which styles are learned
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
-"""How the style of a take is learned: markers tell which way is up, so that the style need not."""
+"""Settings for the style of a take: markers determine the up direction, so the style need not."""
 
 
 def template() -> Skeleton:
-    """The body that is fitted to a performer when no model brings one."""
+    """The default body that is fitted to a performer."""
     return Body().skeleton
 
 
 @dataclass(frozen=True, eq=False)
 class Capture:
-    """A solved take: the performer's body, the prior that was used, and every frame."""
+    """A solved take: the performer's body, the prior, and every frame."""
 
     take: MatchedTake
     calibration: Calibration
@@ -69,24 +69,24 @@ class Capture:
 
     @cached_property
     def carried(self) -> Float[Array, "frames markers 3"]:
-        """Where the body carries the markers."""
+        """Marker positions on the body."""
         return np.stack([frame.markers for frame in self.frames])
 
     @cached_property
     def sigmas(self) -> Float[Array, "frames markers"]:
-        """How uncertain that is, per axis, for markers that were not seen."""
+        """Standard deviation per axis of unseen markers."""
         return np.stack([frame.sigmas for frame in self.frames])
 
     @cached_property
     def deviation(self) -> Float[Array, "frames joints"]:
-        """How uncertain it is where each joint is, in metres per axis: more where its markers are not seen."""
+        """Standard deviation of each joint's position, in metres per axis: larger where markers are not seen."""
         return np.stack([frame.joint_sigmas for frame in self.frames])
 
     @cached_property
     def measured(self) -> Float[Array, "frames markers 3"]:
-        """The points taken for each marker: its own, one whose label was swapped, an unlabelled one.
+        """The point used for each marker: its own, one with a swapped label, or an unlabelled one.
 
-        A point of its own that a single frame doubted counts again, unless it is nowhere near.
+        A marker's own point that was rejected in a single frame counts again, unless it is far off.
         """
         own = self.take.markers.points
         everyone = np.concatenate([own, self.take.unlabelled], axis=1)
@@ -97,25 +97,25 @@ class Capture:
 
     @property
     def rms(self) -> float:
-        """What is left between body and markers, in metres."""
+        """The residual between body and markers, in metres."""
         squares = np.square(self.measured - self.carried).sum(axis=2)
         return float(np.sqrt(np.nanmean(squares))) if np.isfinite(squares).any() else np.nan
 
     @property
     def doubted(self) -> Bool[Array, "frames markers"]:
-        """Points that were seen under a marker's label and not believed to be it."""
+        """Mask of the points with a marker's label that were rejected."""
         own = np.arange(self.calibration.sigmas.size)
         sources = np.stack([frame.sources for frame in self.frames])
         return np.asarray(np.isfinite(self.take.markers.points).all(axis=2) & (sources != own))
 
 
 def check_fit(rms: float, name: str) -> None:
-    """An error where body and markers are too far apart for the motion to mean anything."""
+    """Raise if body and markers are too far apart for a meaningful motion."""
     if not rms <= WORST_FIT:
         raise InvalidValueError(
             f"{name}: the body does not fit its markers (rms {1000 * rms:.0f} mm; expected at most "
             f"{1000 * WORST_FIT:.0f} mm). Check the unit, which axis is up, whether left and right are swapped, "
-            "and which label is which marker; a mapping file says what each label is",
+            "and the labels; a mapping file can assign them",
             settings=("units", "up", "map"),
         )
 
@@ -127,16 +127,16 @@ def solve(
     learner: Learner | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> Capture:
-    """Fit the body, learn how it moves from frames in which it is well seen (or take a prior), and solve all frames.
+    """Fit the body, learn its movement from well-seen frames (or use a prior), and solve all frames.
 
-    `learner` makes the prior from clips of those frames: a style, unless another is given.
+    `learner` makes the prior from clips of those frames; by default a style.
     """
     if not np.isfinite(take.markers.points).all(axis=2).any():
         raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
     if sides_swapped(take.markers):
         raise InvalidValueError(
             f"{take.markers.name}: left and right are swapped: labels of the left are on the right of a body that "
-            "faces as its waist and feet do. Swap them by a mapping file, or check which axis is up",
+            "faces forward by its waist and feet. Swap them in a mapping file, or check which axis is up",
             settings=("map", "up"),
         )
     space = prior.space if prior is not None else PoseSpace(template())
@@ -164,7 +164,7 @@ def learned_prior(
     learner: Learner | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> tuple[Prior | None, tuple[str, ...]]:
-    """A prior learned from the frames of the take in which the body is well seen, if it needs one, and what to say."""
+    """A prior learned from the well-seen frames of the take, if needed, and notes."""
     clips = complete_clips(take, calibration, progress)
     if sum(clip.seconds for clip in clips) < LEAST_LEARNED:
         note = f"less than {LEAST_LEARNED:g} s in which {COMPLETE:.0%} of the markers are seen: no style is learned"
@@ -181,7 +181,7 @@ def learn_style(clips: Sequence[Motion]) -> StylePrior:
 
 
 def confidence_of(take: MatchedTake, calibration: Calibration, learner: Learner) -> Confidence:
-    """How sure a prior of this take may be: one of the start of its longest well-seen part is tried on the rest."""
+    """The calibration of a prior of this take: one from the start of its longest well-seen part, tested on the rest."""
     part = max(well_seen(take.markers), key=lambda part: part.stop - part.start)
     (clip,) = complete_clips(
         replace(take, markers=take.markers[part], unlabelled=take.unlabelled[part]), calibration
@@ -204,7 +204,7 @@ def confidence_of(take: MatchedTake, calibration: Calibration, learner: Learner)
 def _errors_over_claims(
     tracker: MarkerTracker, points: Float[Array, "frames markers 3"], first: int, hidden: Array
 ) -> Float[Array, "n"]:
-    """Of markers that are hidden from a frame on: how far they are found from where they are, over what was claimed."""
+    """For markers hidden from a frame on: the ratio of their prediction error to the claimed deviation."""
     found = []
     for number in range(max(0, first - RUN_UP), len(points)):
         seen = points[number].copy()
@@ -221,7 +221,7 @@ def _errors_over_claims(
 def complete_clips(
     take: MatchedTake, calibration: Calibration, progress: NamedProgress = lambda _what, _done, _all: None
 ) -> list[Motion]:
-    """The well-seen parts of a take as motions, at about the frame rate that styles are learned at."""
+    """The well-seen parts of a take as motions, at about the frame rate for styles."""
     stride = max(1, int(take.markers.fps / LEARNING_FPS))
     fps = take.markers.fps / stride
     tracker = MarkerTracker(BroadPrior(PoseSpace(calibration.skeleton)), calibration, fps=fps)
@@ -238,7 +238,7 @@ def complete_clips(
 
 
 def well_seen(markers: Markers) -> list[slice]:
-    """The stretches in which most markers are seen."""
+    """The ranges of frames in which most markers are seen."""
     share = np.isfinite(markers.points).all(axis=2).mean(axis=1)
     edges = np.flatnonzero(np.diff(np.r_[False, share >= COMPLETE, False])).reshape(-1, 2)
     return [slice(start, end) for start, end in edges.tolist() if end - start >= SHORTEST * markers.fps]
@@ -257,17 +257,17 @@ def track(
 
 
 def fill_gaps(capture: Capture) -> Filled:
-    """The take with its gaps filled; markers that came back without their label are found again."""
+    """The take with its gaps filled; markers that came back without their label are recovered."""
     fps = capture.take.markers.fps
     errors = spline_errors(capture.measured, fps)
     return fill(capture.measured, capture.carried, capture.sigmas, errors=errors, fps=fps)
 
 
 def filled_markers(capture: Capture, filled: Filled, *, unsure: bool = False) -> Markers:
-    """The take as it is to be written: what was measured, untouched; what was filled, marked by its residual.
+    """The take for writing: measured points unchanged; filled points marked by their residual.
 
-    A residual of 0 marks a filled point, as C3D has it; where measured ones have 0 too, its own deviation does. What is
-    too uncertain stays a gap unless `unsure`.
+    A residual of 0 marks a filled point, as in C3D; if measured points have 0 too, its own deviation does. Too
+    uncertain points stay gaps unless `unsure`.
     """
     markers = capture.take.markers
     own = np.isfinite(markers.points).all(axis=2)
@@ -287,7 +287,7 @@ def filled_markers(capture: Capture, filled: Filled, *, unsure: bool = False) ->
 
 
 def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
-    """What was done, in numbers."""
+    """The results in numbers."""
     markers = capture.take.markers
     seen = np.isfinite(markers.points).all(axis=2)
     report: dict[str, Any] = {
@@ -317,9 +317,9 @@ def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
 
 
 class MarkerStream:
-    """Live capture: push a frame, get a pose; the style goes on learning from frames in which the body is well seen.
+    """Live capture: push a frame, get a pose; the style keeps learning from well-seen frames.
 
-    `push` costs one solve, whatever has been learned; learning happens only when `learn` is called.
+    `push` costs one solve; learning happens only in `learn`.
     """
 
     def __init__(self, prior: Prior, calibration: Calibration, *, fps: float) -> None:
@@ -339,7 +339,7 @@ class MarkerStream:
         return frame
 
     def learn(self) -> int:
-        """Teach the style the well-seen poses since the last time; how many they were. The next push uses it."""
+        """Train the style on the well-seen poses since the last call; return their number. The next push uses it."""
         prior, count = self.tracker.prior, len(self._new)
         learned_more = going_on(prior)
         if learned_more is None:

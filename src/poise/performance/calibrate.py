@@ -1,10 +1,10 @@
-"""Subject calibration (Chai and Hodgins 2005, section 4.2): whose body it is, and where on it the markers sit.
+"""Subject calibration (Chai and Hodgins 2005, section 4.2): the performer's skeleton, and the markers' positions on it.
 
-Skeleton: the markers of a T-pose are explained by a mixture of the library's skeletons, each of which says where it
-would have them; the same mixture of limb lengths is the performer's skeleton, both sides at once, or the left side and
-then the right as in the paper. Without a T-pose, a short motion does: first how large the body is (at its size, its
-markers are closest to those of the library's poses), then the mixture that explains them in those poses.
-Markers: each one's place on its segment, as it was in the T-pose.
+Skeleton: the markers of a T-pose are explained by a mixture of the library's skeletons, each with its own marker
+positions; the same mixture of limb lengths is the performer's skeleton, both sides at once, or the left side and then
+the right as in the paper. Without a T-pose, a short motion is enough: first the size of the body (at which its markers
+are closest to those of the library's poses), then the mixture that explains them in those poses. Markers: the position
+of each on its segment, as in the T-pose.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-SIZES = (0.9, 1.0, 1.1)  # at which every skeleton of a library takes part in a mixture
-CAUTION = 1e-3  # metres squared: how firmly a mixture stays near equal parts
+SIZES = (0.9, 1.0, 1.1)  # sizes of each library skeleton in a mixture
+CAUTION = 1e-3  # metres squared: ridge towards equal parts of a mixture
 ROUNDS = 8
 SCALES = np.linspace(0.8, 1.2, 9)
-FRAMES = 24  # of a motion, that are compared with the library's poses
+FRAMES = 24  # frames of a motion that are compared with the library's poses
 
 
 def skeleton_from_t_pose(
@@ -39,7 +39,7 @@ def skeleton_from_t_pose(
     *,
     samples: Float[Array, "frames joints 4"] | None = None,
 ) -> Skeleton:
-    """The mixture of skeletons whose T-pose has the markers where they were seen; NaN where one was not."""
+    """The mixture of skeletons whose T-pose fits the observed markers (NaN if not seen)."""
     seen = np.isfinite(points).all(axis=1)
     if seen.sum() < 3:
         raise InvalidValueError(f"a T-pose needs at least three markers to be seen; got {int(seen.sum())}")
@@ -49,7 +49,7 @@ def skeleton_from_t_pose(
 
 
 def skeleton_of_sides(left: Skeleton, right: Skeleton) -> Skeleton:
-    """The left side of one skeleton and the right side of another; what is in the middle is halfway."""
+    """The left side of one skeleton and the right side of another; the middle is averaged."""
     side = np.array([_side(left, joint) for joint in range(len(left))])[:, None]
     offsets = np.where(
         side < 0, right.offsets, np.where(side > 0, left.offsets, 0.5 * (left.offsets + right.offsets))
@@ -64,7 +64,7 @@ def markers_from_t_pose(
     *,
     samples: Float[Array, "frames joints 4"] | None = None,
 ) -> dict[str, Handle]:
-    """Each marker's place on its joint, as seen in a T-pose; one that was not seen stays where it was."""
+    """Each marker's position on its joint, from a T-pose; unseen ones keep theirs."""
     neutral = neutral_pose(skeleton, samples)
     shape = t_pose_markers(skeleton, markers, samples=samples)
     seen = np.isfinite(points).all(axis=1)
@@ -84,7 +84,7 @@ def t_pose_markers(
     *,
     samples: Float[Array, "frames joints 4"] | None = None,
 ) -> Float[Array, "markers 3"]:
-    """Where a skeleton has markers when it stands with its arms out."""
+    """Marker positions of a skeleton standing with its arms out."""
     neutral = neutral_pose(skeleton, samples)
     joints = [skeleton.index(handle.joint) for handle in markers.values()]
     offsets = np.array([handle.offset for handle in markers.values()])
@@ -121,7 +121,7 @@ def skeleton_from_motion(
 
 
 def _bodies(skeletons: Sequence[Skeleton]) -> list[Skeleton]:
-    """The different skeletons among these, each at several sizes."""
+    """The distinct skeletons, each at several sizes."""
     return [skeleton.scaled(size) for skeleton in _distinct(skeletons) for size in SIZES]
 
 
@@ -139,7 +139,7 @@ def _mixed(
     points: Float[Array, "frames markers 3"],
     rounds: int,
 ) -> Skeleton:
-    """The mixture of bodies whose markers, moved rigidly frame by frame, are closest to those seen."""
+    """The mixture of bodies whose markers, aligned rigidly frame by frame, are closest to the observed ones."""
     shares = np.full(len(bodies), 1.0 / len(bodies))
     for _ in range(rounds):
         mixed = np.tensordot(shares, shapes, 1)
@@ -152,7 +152,7 @@ def _mixed(
 
 
 def _side(skeleton: Skeleton, joint: int) -> int:
-    """1 on the left, -1 on the right, 0 in the middle: by the first role on the way up to the root."""
+    """1 on the left, -1 on the right, 0 in the middle: by the first role on the path to the root."""
     sides = {
         skeleton.index(role): (role.startswith("left_")) - (role.startswith("right_"))
         for role in skeleton.roles
@@ -165,7 +165,7 @@ def _side(skeleton: Skeleton, joint: int) -> int:
 def _mixture(
     shapes: Float[Array, "bodies *markers 3"], target: Float[Array, "*markers 3"]
 ) -> Float[Array, "bodies"]:
-    """Shares that sum to one and mix the shapes closest to a target, near equal parts where that does not matter."""
+    """Shares that sum to one and mix the shapes closest to a target, with a ridge towards equal parts."""
     count = len(shapes)
     flat = shapes.reshape(count, -1)
     even = flat.mean(axis=0)
@@ -181,7 +181,7 @@ def _centred(changes: Float[Array, "bodies"]) -> Float[Array, "bodies"]:
 def _nearest(
     examples: Examples, markers: Mapping[str, Handle], points: Array, scale: float
 ) -> tuple[Array, float]:
-    """The library's poses nearest to frames at a scale, and how far they are, in units of the body's size."""
+    """The library's poses nearest to frames at a scale, and their distances, in units of the body's size."""
     body = examples.on_body(examples.space.skeleton.scaled(scale))
     plain = body.space.handles(list(markers.values()))
     handles = Handles(plain.joints, scale * plain.offsets)
@@ -196,7 +196,7 @@ def _nearest(
 
 
 def _vertex(gaps: Sequence[float], best: int) -> float:
-    """How far beyond the best of the scales the lowest point of a parabola through its neighbours is."""
+    """The offset of the minimum of a parabola through the best scale and its neighbours."""
     if not 0 < best < len(gaps) - 1:
         return 0.0
     low, middle, high = gaps[best - 1 : best + 2]

@@ -1,7 +1,7 @@
-"""A performer watched by cameras: pictures in, poses out, frame by frame (Chai and Hodgins 2005, sections 4.1 and 6).
+"""A performer in front of cameras: pictures in, poses out, frame by frame (Chai and Hodgins 2005, sections 4.1 and 6).
 
-Markers are looked for where the body of the frames before would have them now; what two cameras see is a place, what
-one camera sees is a pixel that the pose must explain. The body then says where the hidden markers are.
+Markers are searched where the body's last poses predict them; a marker seen by two cameras has a position, one seen by
+a single camera is a pixel that the pose must explain. The body then gives the positions of hidden markers.
 """
 
 from __future__ import annotations
@@ -25,23 +25,23 @@ from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
 from poise.vision.tracker import MarkerFinder, Moment
 
-NOISE = 0.004  # metres: how far off markers that cameras place are taken to be
-CARRIED_ON = 0.8  # of the last frame's velocity that a prediction goes on with
-LAYOUTS = 120  # poses of the library that a first frame is compared with, where no calibration pose is given
-SHAPES = 300  # poses of the library that reveal swapped labels
-SHAPES_ALONE = 600  # where one camera sees no depth
-LIVELY = 1.2  # metres per second, beside the root, of the liveliest markers
+NOISE = 0.004  # metres: standard deviation of markers placed by cameras
+CARRIED_ON = 0.8  # share of the last frame's velocity in a prediction
+LAYOUTS = 120  # library poses that a first frame is compared with, without a calibration pose
+SHAPES = 300  # library poses for detecting swapped labels
+SHAPES_ALONE = 600  # the same for one camera, which sees no depth
+LIVELY = 1.2  # metres per second relative to the root: speed of the liveliest markers
 CALMEST = 0.2  # of that, for the calmest
-GUESSED_FOR = 0.1  # seconds for which the place of a marker that one of several cameras sees is guessed
-LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is searched for again
-FEWEST = 3  # markers below which a frame says too little
+GUESSED_FOR = 0.1  # seconds for which the position of a marker seen by one of several cameras is guessed
+LOST_FOR = 1.0  # seconds with hardly a marker after which the performer is searched again
+FEWEST = 3  # smallest number of markers in a usable frame
 
 
 @dataclass(frozen=True, eq=False)
 class WatchedMoment:
-    """One moment: what the cameras saw, the pose (None before the performer has been found), and how long it took.
+    """One moment: what the cameras saw, the pose (None before the performer is found), and its duration.
 
-    `vision_work` is the time this thread worked on the pictures; the others are by the clock, as the user waits.
+    `vision_work` is this thread's processing time for the pictures; the others are wall-clock times.
     """
 
     time: float
@@ -53,7 +53,7 @@ class WatchedMoment:
 
 
 class CameraPerformance:
-    """Cameras and a performance: give it the pictures of one moment after the other."""
+    """Cameras and a performance: takes the pictures of one moment after the other."""
 
     def __init__(
         self,
@@ -116,14 +116,14 @@ class CameraPerformance:
         return frame
 
     def _guesses(self, sighting: Sighting, at: float) -> Float[Array, "markers 3"]:
-        """Where markers that one camera sees may be; not for long, as depths that are guessed from guesses drift."""
+        """Guessed positions of markers seen by one camera; not for long, because depths from guesses drift."""
         self._placed_time = np.where(sighting.is_placed, at, self._placed_time)
         guesses = guesses_of(self.tracker.rig, sighting, self._expected(at))
         guesses[at - self._placed_time > GUESSED_FOR] = np.nan
         return guesses
 
     def _expected(self, at: float) -> Float[Array, "markers 3"]:
-        """Where the body carries its markers until now."""
+        """The body's predicted marker positions."""
         assert self._last is not None
         if self._before is None:
             return self._last.markers
@@ -138,7 +138,7 @@ class CameraPerformance:
 
 
 def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
-    """What a library says about markers: where they are in its poses, and how they move beside the root."""
+    """Marker statistics of a library: their positions in its poses, and their movement relative to the root."""
     examples = examples_of(performance.prior)
     some = examples.every(max(1, len(examples) // shapes))
     now, before = some.markers(performance.handles)
@@ -148,7 +148,7 @@ def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
 
 
 def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
-    """Markers that one camera alone sees, as pixels without the lens."""
+    """Markers seen by a single camera, as undistorted pixels."""
     found = []
     for camera, pixels, markers in _lone(rig, sighting):
         for marker, (x, y) in zip(markers.tolist(), camera.straightened(pixels).tolist(), strict=True):
@@ -159,7 +159,7 @@ def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
 def guesses_of(
     rig: Rig, sighting: Sighting, expected: Float[Array, "markers 3"]
 ) -> Float[Array, "markers 3"]:
-    """Where markers that one camera alone sees may be: on its ray, nearest to where the body has them; else NaN."""
+    """Guessed positions of markers seen by a single camera: on its ray, nearest to the body's; else NaN."""
     found = np.full_like(expected, np.nan)
     for camera, pixels, markers in _lone(rig, sighting):
         rays, centre = camera.rays(pixels), camera.pinhole.centre
@@ -169,7 +169,7 @@ def guesses_of(
 
 
 def _lone(rig: Rig, sighting: Sighting) -> Iterator[tuple[LensCamera, Array, Array]]:
-    """Each camera that sees markers which have no place, with their pixels and their numbers."""
+    """Each camera that sees markers without a position, with their pixels and indices."""
     for camera, pixels in zip(rig.cameras, sighting.pixels, strict=True):
         markers = np.flatnonzero(np.isfinite(pixels[:, 0]) & ~sighting.is_placed)
         if len(markers):

@@ -1,8 +1,8 @@
-"""A take written as it comes, so that whatever ends a performance, only what was not performed yet is missing.
+"""A take is written as it comes, so that an interruption loses nothing that was performed.
 
-A line of JSON with the skeleton, then a row of numbers (little-endian float64) per frame: its time, the root's position
-and every joint's rotation (wxyz). The journal goes when the take has been saved; one that is still there was cut off,
-and the next performance brings it back.
+A line of JSON with the skeleton, then a row of numbers (little-endian float64) per frame: its time, the root's
+position and every joint's rotation (wxyz). The journal is deleted when the take has been saved; a remaining one
+belongs to an interrupted take, which the next performance recovers.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ MOST_FPS = 240.0
 
 
 class Head(msgspec.Struct):
-    """What a journal begins with; without a frame rate it follows from the times."""
+    """The header of a journal; without a frame rate it follows from the times."""
 
     names: list[str]
     parents: list[int]
@@ -43,7 +43,7 @@ class Head(msgspec.Struct):
 
 
 class Journal:
-    """The journal of what will be a file, or of nothing; it is not there before the first frame."""
+    """The journal of a future file, or of none; it is created at the first frame."""
 
     def __init__(self, output: Path | None, *, fps: float | None = None) -> None:
         self._path = None if output is None else journal_of(output)
@@ -60,7 +60,7 @@ class Journal:
         self.close()
 
     def add(self, frame: Solution | Pose, at: float) -> None:
-        """One more frame; it is in the system's hands at once, or where the disk is full as soon as there is room."""
+        """Add a frame; it is written at once, or on a full disk as soon as there is space."""
         if self._path is None:
             return
         pose = frame if isinstance(frame, Pose) else frame.pose
@@ -70,7 +70,7 @@ class Journal:
         self._write(row.astype("<f8").tobytes())
 
     def close(self, *, saved: bool = False) -> None:
-        """Ends it; a take that was saved needs it no more."""
+        """Close it; the journal of a saved take is deleted."""
         if self._file is not None and self._path is not None:
             self._write(b"")
             os.close(self._file)
@@ -79,7 +79,7 @@ class Journal:
                 self._path.unlink(missing_ok=True)
 
     def _write(self, data: bytes) -> None:
-        """What waits, then this; a disk that takes only a part of it gets the rest later."""
+        """Write the pending data, then this; on a full disk the rest is written later."""
         assert self._file is not None
         self._waiting += data
         with suppress(OSError):
@@ -101,11 +101,9 @@ class Journal:
 
 
 def brought_back(output: Path) -> tuple[Path, int] | None:
-    """What an earlier performance left that was cut off before it was written: as a file of its own, and its frames."""
+    """Recover an interrupted take of an earlier performance: its new file, and its frames."""
     journal = journal_of(output)
-    begun = (
-        journal.is_file() and journal.stat().st_size > 0
-    )  # one that is empty was cut off before its first word
+    begun = journal.is_file() and journal.stat().st_size > 0  # an empty one was interrupted before its header
     motion = cut_off(journal) if begun else None
     if motion is None:
         return None
@@ -117,12 +115,12 @@ def brought_back(output: Path) -> tuple[Path, int] | None:
 
 
 def journal_of(output: Path) -> Path:
-    """Where the journal of a take is."""
+    """The path of a take's journal."""
     return output.with_name(output.name + SUFFIX)
 
 
 def cut_off(path: Path) -> Motion | None:
-    """The take of a journal that nobody writes any more; None where there is none, or nothing in it."""
+    """The take of a journal that no process writes; None if there is none, or if it is empty."""
     try:
         with path.open("r+b") as file:
             if not try_lock(file.fileno()):
@@ -141,7 +139,7 @@ def _motion(head: Head, rows: bytes, name: str) -> Motion | None:
         tuple(head.names), np.array(head.parents), np.array(head.offsets), tuple(head.orders), role_overrides=head.roles
     )  # fmt: skip
     width = 4 + 4 * len(skeleton)
-    whole = len(rows) // (8 * width)  # the last may have been cut off
+    whole = len(rows) // (8 * width)  # the last row may be incomplete
     table = np.frombuffer(rows, "<f8", whole * width).reshape(whole, width)
     table = table[np.isfinite(table).all(axis=1)]
     if not len(table):

@@ -1,7 +1,7 @@
-"""Marker sets of performances: names that people use for places on the body, as points on a skeleton's joints.
+"""Marker sets of performances: common names of places on the body, as points on a skeleton's joints.
 
 A name is one of the places below, a role or a joint (its origin), or a label of the 41-marker set. A mapping file
-(`capture.mapping_file`) says which label of a recording is which place.
+(`capture.mapping_file`) maps labels of a recording to places.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ _ON_SKIN = {"left_waist": ("LFWT",), "right_waist": ("RFWT",), "forehead": ("LFH
 def marker_layout(
     skeleton: Skeleton, names: Sequence[str], *, samples: Float[Array, "frames joints 4"] | None = None
 ) -> dict[str, Handle]:
-    """Where places with these names are on a skeleton; `samples` are recorded rotations, if its rest does not stand."""
+    """The named places on a skeleton; `samples` are recorded rotations, if its rest pose does not stand."""
     optical: dict[str, Handle] = {}
     if any(name in _ON_SKIN or name in OPTICAL_LABELS for name in names):
         optical = optical_layout(skeleton, samples=samples)
@@ -56,7 +56,7 @@ def read_layout(path: Path, skeleton: Skeleton, *, samples: Array | None = None)
 
 
 def read_hues(path: Path) -> dict[str, float]:
-    """Hues of markers by label, from a mapping file; none where it has no colours."""
+    """Hues of markers by label, from a mapping file; empty without colours."""
     try:
         return {label: hue_of(colour) for label, colour in read_colours(path).items()}
     except InvalidValueError as error:
@@ -66,7 +66,7 @@ def read_hues(path: Path) -> dict[str, float]:
 def guessed_mapping(
     labels: Sequence[str], skeleton: Skeleton, *, samples: Array | None = None
 ) -> dict[str, Handle]:
-    """The labels of a recording that name a place, as they are."""
+    """The labels of a recording that are names of places, unchanged."""
     valid = {*_ON_SKIN, *skeleton.roles, *skeleton.names, *OPTICAL_LABELS}
     known = [label for label in labels if label in valid]
     if not known:

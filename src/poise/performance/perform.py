@@ -1,8 +1,8 @@
 """Performance animation: the markers of a performer in, frame by frame, a whole body out (Chai and Hodgins 2005).
 
-A performance is a follower, a guide and a constraint for every marker that is seen. A local model has a guide of its
-own for it, which goes by velocities too and fills in what is missing; any other prior goes by its ordinary one.
-Markers that are missing are normal. Those that are seen and cannot be met are reported: every frame is a `Solution`.
+A performance is a follower, a guide and a constraint for every visible marker. A local model has its own guide for it,
+which also uses velocities and fills in missing markers; other priors use their ordinary guide. Missing markers are
+normal. Visible markers that cannot be met are reported: every frame is a `Solution`.
 """
 
 from __future__ import annotations
@@ -35,14 +35,12 @@ from poise.types import Array
 
 Root = Literal["solved", "torso"]
 
-NOISE = (
-    2e-4  # metres by which markers may be off: those that meet exactly bend a body to meet what is no motion
-)
+NOISE = 2e-4  # metres: tolerance of markers; exact ones would bend the body to fit noise
 
 
 @dataclass(frozen=True, eq=False)
 class Glimpse:
-    """A marker seen by one camera only: its number and its pixel."""
+    """A marker seen by a single camera: its index and its pixel."""
 
     marker: int
     camera: Camera
@@ -51,17 +49,17 @@ class Glimpse:
 
 @dataclass(eq=False, kw_only=True, repr=False)
 class PerformedFrame(Solution):
-    """The pose found for one frame of markers or sensors; its time is that of the whole frame."""
+    """The pose of one frame of markers or sensors; its time is that of the whole frame."""
 
-    markers: Float[Array, "markers 3"]  # where the pose has the markers, also those that were not seen
+    markers: Float[Array, "markers 3"]  # marker positions of the pose, including unseen ones
     seen: Bool[Array, "markers"]
 
 
 class FollowedFrames:
-    """What performances share: a follower, and the pose that stays where nothing is observed."""
+    """Base of performances: a follower, and the pose that is held without observations."""
 
-    channels: str  # what a frame says of each marker or sensor
-    largest: float  # number of them: what is larger is a code for "not seen" (FLT_MAX, 9999999) or a mistake
+    channels: str  # the data of each marker or sensor in a frame
+    largest: float  # larger numbers are codes for "not seen" (FLT_MAX, 9999999) or errors
     names: tuple[str, ...]
 
     def __init__(
@@ -73,7 +71,7 @@ class FollowedFrames:
         self._standing = self.space.standing(prior.mean) if guide is None else guide.standing
 
     def reset(self) -> None:
-        """Forget the frames so far: the next one starts from nothing."""
+        """Forget previous frames: the next one is a cold start."""
         self._follower.restart()
         if self._control is not None:
             self._control.reset()
@@ -91,7 +89,7 @@ class FollowedFrames:
         values, size = np.asarray(values, dtype=np.float64), len(self.channels)
         if values.shape != (len(self.names), size):
             raise InvalidValueError(
-                f"a frame is ({len(self.names)}, {size}): {self.channels} for each of {', '.join(self.names)}; "
+                f"a frame must be ({len(self.names)}, {size}): {self.channels} for each of {', '.join(self.names)}; "
                 f"got {values.shape}"
             )
         with np.errstate(invalid="ignore"):
@@ -99,7 +97,7 @@ class FollowedFrames:
         return np.where(plausible, values, np.nan)
 
     def _waiting(self, seen: Array, begun: float) -> PerformedFrame:
-        """Nothing was observed: the last pose, or one that stands."""
+        """Without observations: the last pose, or a standing one."""
         if self._control is not None:
             self._control.recent.forget()
         self._follower.restart(self.space, self._follower.last)
@@ -114,7 +112,7 @@ class FollowedFrames:
 
 
 class Performance(FollowedFrames):
-    """A model, a marker set and a body: `step` takes markers and gives a pose, as fast as they come."""
+    """A model, a marker set and a body: `step` takes markers and returns a pose."""
 
     channels, largest = "xyz", 1e4
 
@@ -129,9 +127,9 @@ class Performance(FollowedFrames):
         root: Root = "solved",
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`noise` is how far off markers may be, in metres; with 0, they are met exactly where they can be.
+        """`noise` is the standard deviation of markers in metres; with 0, they are met exactly if possible.
 
-        What is None is left to the model: 0.2 mm, or what the method as published has.
+        Options that are None take the model's defaults: 0.2 mm, or those of the published method.
         """
         body = prior if skeleton is None else prior.on_body(skeleton)
         self.names, self._places = tuple(markers), tuple(markers.values())
@@ -140,7 +138,9 @@ class Performance(FollowedFrames):
         handles = body.space.handles(self._places)
         self.guide = marker_guide(body, handles, progress=progress)
         if root == "torso" and self.guide is None:
-            raise InvalidValueError("only a local model takes the root from the torso; solve it instead")
+            raise InvalidValueError(
+                "only a local model can take the root from the torso; leave `root` at its default"
+            )
         own = None if self.guide is None else self.guide.noise
         self._noise = (own or NOISE if noise is None else noise) or None
         given: SolverRoot = "solved" if root == "solved" else "given"
@@ -154,9 +154,9 @@ class Performance(FollowedFrames):
         guesses: Float[Array, "markers 3"] | None = None,
         at: float | None = None,
     ) -> PerformedFrame:
-        """The pose for one frame of markers, NaN where one is not seen; `at` is its time where frames are uneven.
+        """The pose for one frame of markers, NaN if not seen; `at` is its time if frames are uneven.
 
-        `guesses` are where markers not placed may be: they say what examples are like this, and bind nothing.
+        `guesses` are possible positions of unplaced markers: they select similar examples, but are not constraints.
         """
         begun = time.perf_counter()
         points = self._checked(markers)
@@ -178,11 +178,11 @@ class Performance(FollowedFrames):
     def observe(
         self, markers: Float[Array, "markers 3"], *, at: float | None = None
     ) -> Float[Array, "markers 3"]:
-        """Take note of a frame without finding its pose: the next one's velocities follow from it."""
+        """Record a frame without solving it: the next one's velocities follow from it."""
         return self._note(self._checked(markers), at)
 
     def exchange(self, first: int, second: int) -> None:
-        """Two markers had each other's label until now: what was noted of their past is exchanged."""
+        """Two markers had swapped labels until now: exchange their recorded past."""
         if self.guide is not None:
             self.guide.recent.exchange(first, second)
 
@@ -193,7 +193,7 @@ class Performance(FollowedFrames):
         stride: int = 1,
         progress: Callable[[int, int], None] = lambda _done, _all: None,
     ) -> list[PerformedFrame]:
-        """All frames of a recording that has at least these markers, from its start, or every `stride`-th."""
+        """All frames, or every `stride`-th, of a recording that has at least these markers."""
         columns = [take.index(name) for name in self.names]
         self.reset()
         self.fps = take.fps
@@ -225,9 +225,7 @@ class Performance(FollowedFrames):
 def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
     """The frames of a performance as a motion."""
     if not frames:
-        raise InvalidValueError(
-            "a performance without frames has no motion; step it through some frames first"
-        )
+        raise InvalidValueError("the performance has no frames yet; call step() first")
     places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
     origin = Origin(credits=frames[0].credits)
     return Motion(frames[0].space.skeleton, fps, places, turns, name=name, origin=origin)
@@ -235,7 +233,7 @@ def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
 
 @dataclass
 class Shortfall:
-    """What the frames of a performance so far could not meet: in how many of them, and the worst of it."""
+    """Unmet constraints of a performance so far: the number of frames, and the worst."""
 
     frames: int = 0
     unmet: int = 0
@@ -243,7 +241,7 @@ class Shortfall:
     worst_at: int = 0
 
     def add(self, frame: Solution) -> None:
-        """Take a frame in."""
+        """Add a frame."""
         self.frames, self.unmet = self.frames + 1, self.unmet + bool(frame.unmet)
         for residual in frame.unmet:
             if self.worst is None or residual.excess > self.worst.excess:
@@ -251,15 +249,15 @@ class Shortfall:
 
     def __str__(self) -> str:
         if self.worst is None:
-            return "all that was seen is met"
+            return "all observations are met"
         return (
-            f"not all that was seen is met in {self.unmet} of {self.frames} frames; "
+            f"observations are not met in {self.unmet} of {self.frames} frames; "
             f"the worst is {self.worst}, in frame {self.worst_at}"
         )
 
 
 def shortfall_of(frames: Sequence[Solution]) -> Shortfall:
-    """What the frames of a performance could not meet."""
+    """The unmet constraints of a performance's frames."""
     found = Shortfall()
     for frame in frames:
         found.add(frame)
@@ -269,7 +267,7 @@ def shortfall_of(frames: Sequence[Solution]) -> Shortfall:
 def _pictured(
     points: Float[Array, "markers 3"], seen: Bool[Array, "markers"], glimpses: Sequence[Glimpse]
 ) -> Seen:
-    """Places of markers, and the rays of those that are only glimpsed."""
+    """Marker positions, and the rays of those seen by one camera."""
     placed = np.flatnonzero(seen)
     rays = np.array([glimpse.camera.ray(np.array(glimpse.pixel)) for glimpse in glimpses])
     return Seen(

@@ -1,10 +1,10 @@
-"""Where to put a few markers: the set that predicts a behaviour best, by search over synthetic trials.
+"""Find good marker placements: the set that predicts a behaviour best, by search over synthetic trials.
 
 Chai and Hodgins (2005, section 9) chose their places by hand and propose to find them by trials on synthetic data. A
-trial predicts the poses of a library from the places and velocities of a set of markers, by ridge regression, with each
-piece of the recordings held out in turn; its error is the mean distance of the joints from where they were. Sets grow
-by the marker that helps most, and then change one marker for another as long as that helps. The best few of all sets
-that were tried are then performed: held-out poses are found from their markers by the local models themselves.
+trial predicts the poses of a library from the positions and velocities of a set of markers, by ridge regression, with
+each block of the recordings held out in turn; its error is the mean joint distance. Sets grow by the marker that helps
+most, then exchange one marker for another as long as that helps. The best few of all tried sets are then performed:
+held-out poses are found from their markers by the local models themselves.
 """
 
 from __future__ import annotations
@@ -36,15 +36,15 @@ TRIAL_POSES = 1200
 RIDGE = 1e-3  # of the mean variance of a set's signals
 FOLDS = 5
 FINALISTS = 6  # sets that are performed
-PERFORMED = 150  # poses of each, held out
-ALWAYS = ("left_waist", "right_waist")  # the torso is what everything else is seen from
+PERFORMED = 150  # held-out poses of each
+ALWAYS = ("left_waist", "right_waist")  # the torso defines the frame of everything else
 
 
 @dataclass(frozen=True)
 class Placement:
-    """A set of markers and how well it tells poses: centimetres that joints are off when performed.
+    """A set of markers and its mean joint error in centimetres when performed.
 
-    `growth` are centimetres in trials with each one added, `finalists` the sets that were performed.
+    `growth` are the trial errors in centimetres after each added marker, `finalists` the performed sets.
     """
 
     markers: tuple[str, ...]
@@ -65,7 +65,7 @@ def best_placement(
     fixed = [name for name in ALWAYS if name in trials.names]
     if not len(fixed) < count <= len(trials.names):
         raise InvalidValueError(
-            f"the number of markers is from {len(fixed) + 1} to {len(trials.names)}; got {count}"
+            f"the number of markers must be {len(fixed) + 1} to {len(trials.names)}; got {count}"
         )
     chosen, growth = list(fixed), []
     steps = count + FINALISTS
@@ -87,7 +87,7 @@ def best_placement(
 
 
 def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> None:
-    """Changes one marker for another as long as that helps; what was tried is remembered by the trials."""
+    """Exchange one marker for another as long as that helps; the trials cache what was tried."""
     best, changed = trials.error(chosen), True
     while changed:
         changed = False
@@ -99,7 +99,7 @@ def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> None:
 
 
 class _Trials:
-    """Signals of all candidates and what to predict from them, ready for any set."""
+    """Signals of all candidates and the outputs to predict, for any set."""
 
     def __init__(self, examples: Examples, names: Sequence[str]) -> None:
         self.names = tuple(names)
@@ -117,7 +117,7 @@ class _Trials:
         return self._errors[key]
 
     def best(self, count: int) -> list[tuple[str, ...]]:
-        """The best sets of so many markers among those tried."""
+        """The best sets of `count` markers among those tried."""
         tried = [names for names in self._errors if len(names) == count]
         return [
             tuple(sorted(names, key=self.names.index))
@@ -125,7 +125,7 @@ class _Trials:
         ]
 
     def performed_error(self, names: Sequence[str]) -> float:
-        """How far joints are off in the mean, in centimetres, when held-out poses are performed with these markers."""
+        """Mean joint error in centimetres when held-out poses are performed with these markers."""
         held = self._folds == 0
         performance = Performance(
             LocalPrior(self._examples[~held]), {name: self._layout[name] for name in names}
@@ -154,7 +154,7 @@ class _Trials:
 
     @cached_property
     def _signals(self) -> Float[Array, "poses markers 6"]:
-        """Places and velocities of all candidates, in the root's frame."""
+        """Positions and velocities of all candidates, in the root's frame."""
         handles = self._examples.space.handles(list(self._layout.values()))
         _, turns = self._examples.space.forward(self._examples.q)
         now, before = self._examples.markers(handles)
@@ -165,14 +165,14 @@ class _Trials:
 
     @cached_property
     def _joints(self) -> Float[Array, "poses coordinates"]:
-        """Where all joints are in the root's frame."""
+        """Joint positions in the root's frame."""
         space = self._examples.space
         at = space.handles(list(space.skeleton.names))
         return space.points_in_root_frame(self._examples.maps, at).reshape(len(self._examples), -1)
 
     @cached_property
     def _folds(self) -> Int[Array, "poses"]:
-        """Pieces of the recordings, in as many groups as there are folds."""
+        """Blocks of the recordings, in as many groups as there are folds."""
         blocks = np.unique(self._examples.blocks, return_inverse=True)[1]
         if blocks.max() + 1 < FOLDS:
             return np.arange(len(blocks)) * FOLDS // len(blocks)

@@ -1,8 +1,8 @@
-"""Performances by a few inertial sensors: how some segments are turned in, frame by frame, a whole body out.
+"""Performances by a few inertial sensors: orientations of some segments in, a whole body out, frame by frame.
 
-The same follower and the same solver as for markers: the pose is brought to how the sensors are turned by the most
-likely change. A local model says how fast the performer moves: where that leads is where the body is, and it drifts.
-Other priors know nothing of it, and the body stays in its place.
+The same follower and solver as for markers: the pose meets the sensors' orientations by the most likely change. A
+local model predicts the performer's velocity; the position is integrated from it, and drifts. Other priors do not
+predict it, and the body stays in place.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ SIX = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_sh
 
 
 class OrientationPerformance(FollowedFrames):
-    """A model and sensors on a body: `step` takes how they are turned and gives a pose."""
+    """A model and sensors on a body: `step` takes their orientations and returns a pose."""
 
     channels, largest = "wxyz", 1e6
 
@@ -43,7 +43,7 @@ class OrientationPerformance(FollowedFrames):
         worn: Mapping[str, Float[Array, "4"]] | None = None,
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`noise` is how far off sensors may be, in radians; `worn` how each is turned on its segment (`t_pose`)."""
+        """`noise` is the sensors' standard deviation in radians; `worn` their orientation on the segments (`t_pose`)."""
         body = prior if skeleton is None else prior.on_body(skeleton)
         self.names, self._noise = tuple(sensors), noise or None
         self.sensors = Sensors.on(body.space, self.names)
@@ -53,7 +53,7 @@ class OrientationPerformance(FollowedFrames):
         super().__init__(body, handles, fps=fps, root="given", guide=self.guide)
 
     def step(self, orientations: Float[Array, "sensors 4"], *, at: float | None = None) -> PerformedFrame:
-        """The pose for one frame: a quaternion (wxyz) in the world per sensor, NaN where one is not heard."""
+        """The pose for one frame: a world quaternion (wxyz) per sensor, NaN without data."""
         begun = time.perf_counter()
         turned = self.observe(orientations, at=at)
         heard = np.isfinite(turned).all(axis=1)
@@ -70,7 +70,7 @@ class OrientationPerformance(FollowedFrames):
     def observe(
         self, orientations: Float[Array, "sensors 4"], *, at: float | None = None
     ) -> Float[Array, "sensors 4"]:
-        """Take note of a frame without finding its pose; how the segments themselves are turned."""
+        """Record a frame without solving it, from the orientations of the segments themselves."""
         turned = self._checked(orientations)
         lengths = np.linalg.norm(turned, axis=1, keepdims=True)
         usable = np.isfinite(lengths) & (lengths > 1e-6)
@@ -78,7 +78,7 @@ class OrientationPerformance(FollowedFrames):
         return self._note(rotations.multiply(turned, self._worn), at)
 
     def _constraints(self, turned: Array, heard: Array) -> list[Orientation]:
-        """The root is as its sensor is turned; the other segments are to be."""
+        """Constraints: the root has its sensor's orientation, the other segments follow theirs."""
         return [
             Orientation(self.names[k], turned[k], tolerance=self._noise)
             for k in np.flatnonzero(heard)
@@ -93,7 +93,7 @@ def t_pose(
     *,
     samples: Float[Array, "frames joints 4"] | None = None,
 ) -> dict[str, Float[Array, "4"]]:
-    """How each sensor is turned on its segment, from a T-pose that faces +Z; one that was not heard is as it is."""
+    """The orientation of each sensor on its segment, from a T-pose that faces +Z; identity without data."""
     world = neutral_pose(skeleton, samples).world
     worn = {}
     for name, turned in zip(sensors, orientations, strict=True):

@@ -1,4 +1,4 @@
-"""What `poise perform` does: open a library, read a take, calibrate the performer, set the performance up, save it."""
+"""The steps of `poise perform`: open a library, read a take, calibrate, set up the performance, save it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from poise.types import Array
 
 UDP = "udp:"
 TAKES = (".c3d", ".trc", ".csv")
-LONGEST_T_POSE = 2.0  # seconds: a calibration take that lasts longer is a motion, not a T-pose
+LONGEST_T_POSE = 2.0  # seconds: a longer calibration take is a motion, not a T-pose
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,7 +50,7 @@ class Performed:
 
     @property
     def shortfall(self) -> Shortfall:
-        """What was seen and could not be met; in words, `str(shortfall)`."""
+        """Unmet observations; in words, `str(shortfall)`."""
         return shortfall_of(self.frames)
 
 
@@ -64,11 +64,10 @@ def perform(
     fps: float = 60.0,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Performed:
-    """A whole body from the few markers of a take, by a model, a model file or a library's folder; or by none.
+    """Return a whole body from the few markers of a take, by a model, a model file or a library's folder.
 
-    Without a model the universal prior is used.
-    Labels name places (`left_hand`, `forehead`, any role or joint), or a mapping file says where each is. Frames that
-    come live go to a `Performance`, one by one.
+    Without a model, the universal prior is used. Labels are names of places (`left_hand`, `forehead`, any role or
+    joint), or a mapping file assigns them. For live frames, use a `Performance`.
     """
     skeletons: list[Skeleton] = []
     if model is None or isinstance(model, str | os.PathLike):
@@ -76,7 +75,7 @@ def perform(
         skeletons, model = library_skeletons(folder), open_prior(folder)
     source = take if isinstance(take, Markers) else read_take(os.fspath(take), fps=fps)
     if source is None:
-        raise InvalidValueError(f"{take} is live; make a Performance and give it frame after frame")
+        raise InvalidValueError(f"{take} is live; create a Performance and call step() for every frame")
     performance = set_up(
         model, source, mapping=mapping, calibration=calibration, skeletons=skeletons, noise=noise
     )
@@ -85,18 +84,18 @@ def perform(
 
 
 def open_prior(path: Path | None) -> Prior:
-    """The local prior of a library's folder, or the prior of a model file; the universal one without any."""
+    """The local prior of a library's folder, the prior of a model file, or by default the universal one."""
     if path is None or not path.is_dir():
         return load(path)
     library = Library.open(path)
-    poses = library.poses  # which finds out what clips are damaged
+    poses = library.poses  # detects damaged clips
     performers = [library.catalogue.skeleton(clip.skeleton) for clip in library.sound]
     known = all(skeleton.same_topology(library.skeleton) for skeleton in performers)
     return LocalPrior.of_poses(poses, performers if known else ())
 
 
 def library_skeletons(path: Path | None) -> list[Skeleton]:
-    """The skeletons of a library's clips, each once, where they have the joints that it is searched on; else none."""
+    """The distinct skeletons of a library's clips with the joints of its searches; else none."""
     if path is None or not path.is_dir():
         return []
     library = Library.open(path)
@@ -105,17 +104,17 @@ def library_skeletons(path: Path | None) -> list[Skeleton]:
 
 
 def is_take(source: str) -> bool:
-    """Whether something is a take, and not a library or a model."""
+    """Whether a source is a take, and not a library or a model."""
     return is_live(source) or Path(source).suffix.lower() in TAKES
 
 
 def is_live(source: str) -> bool:
-    """Whether a take comes as it happens: from standard input, over UDP, or by a feed."""
+    """Whether a take is live: from standard input, over UDP, or from a feed."""
     return source == "-" or source.startswith(UDP) or is_feed(source)
 
 
 def read_take(source: str, *, fps: float) -> Markers | None:
-    """The markers of a take; None for what comes live."""
+    """The markers of a take; None if it is live."""
     if is_live(source):
         return None
     path = Path(source)
@@ -140,10 +139,10 @@ def set_up(
     markers: Sequence[str] | None = None,
     progress: Callable[[float], None] = lambda _: None,
 ) -> Performance:
-    """A performance for a take, or for what will come live, by whoever stood for the calibration.
+    """A performance for a take, or a live source, by the calibrated performer.
 
-    What comes live has no labels in advance: without a mapping, it is these markers, or `WITH_HEAD`. The performer's
-    skeleton is interpolated from `skeletons`; of two T-poses, the first tells the left side and the second the right.
+    A live source has no labels in advance: without a mapping, these markers, or `WITH_HEAD`, are used. The performer's
+    skeleton is interpolated from `skeletons`; of two T-poses, the first gives the left side and the second the right.
     """
     places = _layout(prior, take, mapping, markers)
     skeleton: Skeleton | None = None
@@ -190,7 +189,7 @@ def save(frames: Sequence[PerformedFrame], fps: float, path: Path) -> None:
 
 
 def draw_places(prior: Prior, names: Sequence[str], path: Path) -> None:
-    """A picture of a body with its arms out and the places of markers on it."""
+    """Draw a body with its arms out and the marker places on it."""
     from poise import pictures
 
     skeleton, samples = prior.space.skeleton, _samples(prior)
@@ -202,15 +201,15 @@ def draw_places(prior: Prior, names: Sequence[str], path: Path) -> None:
 
 
 def seconds_of(frames: Sequence[PerformedFrame]) -> Float[Array, "frames"]:
-    """What each frame took."""
+    """The duration of each frame."""
     return np.array([frame.seconds for frame in frames])
 
 
 def udp_address(text: str) -> tuple[str, int]:
-    """Host and port of udp:PORT or udp:HOST:PORT; this machine alone unless a host is named."""
+    """Host and port from udp:PORT or udp:HOST:PORT; by default only this machine."""
     host, _, port = text.removeprefix(UDP).rpartition(":")
     if not port.isdigit() or not 0 <= int(port) < 65536:
-        raise InvalidValueError(f"a port is a number up to 65535, as in udp:9000; got {text!r}")
+        raise InvalidValueError(f"a port must be a number up to 65535, as in udp:9000; got {text!r}")
     return host or "127.0.0.1", int(port)
 
 
@@ -237,7 +236,7 @@ def _calibrated(
 ) -> tuple[Skeleton, Mapping[str, Handle]]:
     if len(stood) > 2 or (len(stood) == 2 and max(take.seconds for take in stood) > LONGEST_T_POSE):
         raise InvalidValueError(
-            "calibrate by one T-pose, by two (left side, then right side), or by one short motion; "
+            "calibrate with one T-pose, two (left side, then right side), or one short motion; "
             f"got {len(stood)} takes"
         )
     if stood[0].seconds > LONGEST_T_POSE:
@@ -252,7 +251,7 @@ def _calibrated(
 
 
 def _first_frame(take: Markers, places: Mapping[str, Handle]) -> Float[Array, "markers 3"]:
-    """The markers of a take's first frame, NaN for those that it does not have."""
+    """The markers of a take's first frame, NaN for missing ones."""
     missing = np.full(3, np.nan)
     return np.stack([take.points[0, take.index(name)] if name in take.labels else missing for name in places])
 
@@ -265,7 +264,7 @@ def _samples(prior: Prior) -> Float[Array, "frames joints 4"]:
 def read_columns(
     path: Path, fps: float, channels: str
 ) -> tuple[list[str], Float[Array, "frames labels channels"], float]:
-    """Columns label.x, label.y, label.z (or whatever the channels are) with an optional time; and the frame rate."""
+    """Columns label.x, label.y, label.z (or other channels) with an optional time; and the frame rate."""
     lines = existing_file(path).read_text(encoding="utf-8-sig").splitlines()
     header = [name.strip() for name in lines[0].split(",")] if lines else []
     last = f".{channels[0]}"

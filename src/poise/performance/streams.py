@@ -1,10 +1,10 @@
-"""Performances as they happen: a line of text per frame of markers in, a line per pose out, from a pipe or over UDP.
+"""Live performances: a line of text per frame of markers in, a line per pose out, from a pipe or over UDP.
 
 JSON: {"left_hand": [x, y, z], "head": null, "time": 1.25} gives {"root": [x, y, z, w, x, y, z], "joints": {"Neck":
 [w, x, y, z], ...}, "ms": 1.1}. CSV: a header `time,left_hand.x,left_hand.y,left_hand.z,...`, then numbers, empty where
-a marker was not seen; poses come back as CSV with a header of their own. Sensors tell quaternions instead of places:
+a marker was not seen; poses are returned as CSV with their own header. Sensors send quaternions instead of positions:
 {"pelvis": [w, x, y, z], ...} or columns pelvis.w,pelvis.x,pelvis.y,pelvis.z. Metres, Y up. A line that cannot be read
-is answered with {"error": ...} (CSV: skipped and counted), and the performance goes on.
+is answered with {"error": ...} (CSV: skipped and counted), and the performance continues.
 """
 
 from __future__ import annotations
@@ -30,16 +30,15 @@ from poise.types import Array
 LONGEST_LINE = 65_507  # bytes: the largest datagram
 Value = tuple[float | None, ...] | float | None
 _FRAMES: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[str, Value])
-_NOT_JSON = re.compile(r"\bNaN\b|-?\bInfinity\b")  # what some senders write for a marker that is not seen
-POLL = 0.2  # seconds between looks at whether to go on listening
+_NOT_JSON = re.compile(r"\bNaN\b|-?\bInfinity\b")  # written by some senders for unseen markers
+POLL = 0.2  # seconds between checks whether to continue
 
 
 @dataclass
 class Stream:
-    """A performance that is fed by lines; `labelled` counts frames in which a label was known.
+    """A performance that is fed by lines; `labelled` counts frames with a known label.
 
-    `trouble` says what was wrong with the last line that had to be skipped; `keep` is called with every frame and its
-    time.
+    `trouble` describes the last skipped line; `keep` is called with every frame and its time.
     """
 
     performance: Performance | OrientationPerformance
@@ -56,7 +55,7 @@ class Stream:
             yield from self.answer(line)
 
     def answer(self, line: str) -> Iterator[str]:
-        """What one line is answered with."""
+        """The reply to one line."""
         text = line.strip()
         if not text:
             return
@@ -75,7 +74,7 @@ class Stream:
             yield from self._csv(text)
 
     def take(self, frame: LiveFrame) -> str:
-        """What a frame of a feed is answered with."""
+        """The reply to a frame of a feed."""
         turned = self.performance.channels == OrientationPerformance.channels
         try:
             return pose_line(self._step(dict(frame.turns if turned else frame.places), frame.seconds))
@@ -85,7 +84,7 @@ class Stream:
 
     @property
     def milliseconds(self) -> Array:
-        """What each frame took."""
+        """The duration of each frame."""
         return 1000.0 * np.array([frame.seconds for frame in self.frames])
 
     @property
@@ -98,7 +97,7 @@ class Stream:
             message = _FRAMES.decode(_NOT_JSON.sub("null", text))
             when = message.pop("time", None)
             if when is not None and not isinstance(when, float):
-                raise InvalidValueError(f"a time is a number of seconds; got {len(when)} values")
+                raise InvalidValueError(f"a time must be one number of seconds; got {len(when)} values")
             frame = self._step({name: self._told(value) for name, value in message.items()}, when)
         except (msgspec.DecodeError, PoiseError) as error:
             self._skip(str(error))
@@ -136,19 +135,19 @@ class Stream:
         self.skipped, self.trouble = self.skipped + 1, trouble
 
     def _told(self, value: Value) -> Array:
-        """What a message tells of a marker or sensor, or NaN where it was not seen."""
+        """The value of a marker or sensor in a message, or NaN if it was not seen."""
         size = len(self.performance.channels)
         if value is None:
             return np.full(size, np.nan)
         if isinstance(value, float) or len(value) != size:
             raise InvalidValueError(
-                f"a frame has {self.performance.channels} or null for each; got {str(value)[:60]}"
+                f"a frame must have {self.performance.channels} or null for each marker; got {str(value)[:60]}"
             )
         return np.array([math.nan if number is None else number for number in value])
 
 
 def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float | None = None) -> str:
-    """A pose as a line of JSON, with its time where it has one, and the seconds it took."""
+    """A pose as a line of JSON, with its time if known, and its duration."""
     pose: dict[str, object] = {} if at is None else {"time": round(at, 4)}
     pose["root"] = [round(float(v), 6) for v in frame.q[:7]]
     pose["joints"] = {name: [round(float(v), 6) for v in turn] for name, turn in _turns(frame).items()}
@@ -157,7 +156,7 @@ def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float 
 
 
 def _turns(frame: PerformedFrame) -> dict[str, Array]:
-    """The rotation of the root and of every joint that moves."""
+    """The rotation of the root and of every moving joint."""
     _, turns = frame.space.frames_from_q(frame.q)
     joints = [0, *frame.space.moving.tolist()]
     return {frame.space.skeleton.names[joint]: turns[joint] for joint in joints}
@@ -173,10 +172,10 @@ def serve_udp(
     answered: Callable[[float], None] = lambda _arrived: None,
     newest: bool = False,
 ) -> None:
-    """Answer every datagram of lines to whoever sent it, until `go_on` says no; `ready` receives the port.
+    """Answer every datagram of lines to its sender, until `go_on` returns false; `ready` receives the port.
 
-    `answered` is called after every datagram with the time (perf_counter) at which it had arrived. Where only the
-    `newest` counts, JSON frames that were overtaken while the one before was answered are left out.
+    `answered` is called after every datagram with its arrival time (perf_counter). With `newest`, JSON frames that
+    were overtaken while the previous one was answered are skipped.
     """
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind((host, port))
@@ -197,7 +196,7 @@ def serve_udp(
 
 
 def _newest(server: socket.socket, data: bytes, sender: Any) -> tuple[bytes, Any]:
-    """The last of the JSON frames that wait already; a CSV line may be a header, and none is left out."""
+    """The last of the waiting JSON frames; CSV lines are never skipped, since one may be a header."""
     while data.startswith(b"{") and select.select([server], [], [], 0.0)[0]:
         data, sender = server.recvfrom(LONGEST_LINE)
     return data, sender

@@ -1,6 +1,6 @@
-"""A humanoid of Unity's, as VMC and Rokoko speak of it: the names of its bones, and its left-handed world.
+"""Unity's humanoid, as used by VMC and Rokoko: the names of its bones, and its left-handed world.
 
-Unity's world has Y up and Z ahead, and is left-handed. Here the world is right-handed with the left at +X, so X is
+Unity's world has Y up and Z forward, and is left-handed. Poise's world is right-handed with left at +X, so X is
 mirrored.
 """
 
@@ -34,7 +34,7 @@ ABOVE = {"Spine": "Hips", "Chest": "Spine", "UpperChest": "Chest", "Neck": "Uppe
         "UpperLeg": "Hips", "LowerLeg": "UpperLeg", "Foot": "LowerLeg", "Toes": "Foot",
     }.items()
 }  # fmt: skip
-"""The bone that each bone hangs on; where that one is missing, the next above."""
+"""The parent of each bone; if it is missing, the next ancestor."""
 
 
 def mirrored_place(place: Float[Array, "3"]) -> Float[Array, "3"]:

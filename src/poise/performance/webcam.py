@@ -31,15 +31,15 @@ NOBODY = "nobody is seen: step back until the whole body is in the picture"
 TOO_DARK = "it is too dark to find a person: more light"
 MEASURING = "measuring the body: keep all of it in the picture"
 FOLLOWING = "following"
-REHEARSED = 16  # pictures: a second to be measured, and some that are followed
-BEFORE = np.array([0.0, 0.6, -6.5])  # metres from a camera to who is before it
+REHEARSED = 16  # pictures: one second of measurement, and some tracking
+BEFORE = np.array([0.0, 0.6, -6.5])  # metres: position of a person relative to the camera
 
 
 @dataclass(eq=False)
 class WebcamPerformance:
-    """Give it one picture after the other, with the time at which it came, in seconds.
+    """Takes one picture after the other, with its arrival time in seconds.
 
-    `doing` says in words what it does; `spent` is the work, in seconds, that finding the person and the body took.
+    `doing` describes the current state; `spent` is the processing time in seconds for detection and solving.
     """
 
     prior: Prior | None = None
@@ -56,16 +56,16 @@ class WebcamPerformance:
         self._body = LivePerson(prior=self.prior, height=self.height, lens_known=self.fov is not None)
 
     def rehearse(self) -> None:
-        """Follows a walker who is made up, so that all is compiled before the first picture comes."""
+        """Track a synthetic walker, so that everything is compiled before the first picture."""
         rehearse(self.prior, lens_known=self.fov is not None)
 
     @property
     def measured(self) -> CapturedPerson | None:
-        """The first second, from which the body and how the camera is held are known; None before its end."""
+        """The measurement of the first second: the body and the camera's tilt; None before its end."""
         return self._body.measured
 
     def step(self, picture: Picture, at: float) -> PerformedFrame | None:
-        """The pose in a picture; None while nobody is there, or the person is not known yet."""
+        """The pose in a picture; None while nobody is seen, or the person is not measured yet."""
         begun, work = time.perf_counter(), time.thread_time()
         person = self._follower.step(picture)
         found = time.thread_time() - work
@@ -88,7 +88,7 @@ class WebcamPerformance:
 
 
 def rehearse(prior: Prior | None = None, *, lens_known: bool = False) -> Solution | None:
-    """Measures and follows a walker who is made up, to the last pose: it takes every kernel that following takes."""
+    """Measure and track a synthetic walker, which uses every kernel of tracking."""
     walk, camera = act("walk", seconds=REHEARSED / 10.0, fps=10.0), level_camera((640, 480))
     space = PoseSpace(walk.skeleton)
     handles = space.handles(handles_of(walk.skeleton)[0])

@@ -1,7 +1,7 @@
-"""What a camera sees when nobody is there: mean and deviation of every pixel and channel (Chai and Hodgins 2005, 4.1).
+"""A camera's empty picture: mean and deviation of every pixel and channel (Chai and Hodgins 2005, 4.1).
 
-A pixel belongs to the foreground when one of its channels is further from its mean than the threshold allows. The
-statistics follow slow changes of light where there is no foreground; a lamp that is switched on is learned in seconds.
+A pixel is foreground if one of its channels differs from its mean by more than the threshold. The statistics follow
+slow changes of light outside the foreground; a lamp that is switched on is learned in seconds.
 """
 
 from __future__ import annotations
@@ -15,14 +15,12 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 from poise.vision.opencv import cv2
 
-THRESHOLD = 6.0  # deviations from the mean
-LEAST = 14.0  # grey levels that a pixel must differ by, however still it was
-GLARING = (
-    215.0  # grey levels from which noise is cut off by the sensor, so that its deviation says too little
-)
-DAZZLED = 80.0  # grey levels that such a pixel must differ by
-SECONDS = 2.0  # in which statistics follow a change of light by two thirds
-STUBBORN = 10.0  # times slower where there is foreground: a person who stands still is no background
+THRESHOLD = 6.0  # standard deviations from the mean
+LEAST = 14.0  # grey levels: smallest difference of a foreground pixel, however still it was
+GLARING = 215.0  # grey level from which the sensor clips noise, so that the deviation is too small
+DAZZLED = 80.0  # grey levels: smallest difference of such a pixel
+SECONDS = 2.0  # time constant of the statistics
+STUBBORN = 10.0  # times slower in the foreground: a person standing still is not background
 EVERY = 8  # frames between two updates of a pixel's statistics: light changes slowly
 
 
@@ -45,7 +43,7 @@ class Background:
 
     @classmethod
     def of_frames(cls, frames: Iterable[UInt8[Array, "height width 3"]], *, fps: float = 60.0) -> Background:
-        """From some frames without anybody in them, by running sums: any number of frames in the memory of a few."""
+        """Learn from frames without a person, by running sums, with little memory."""
         count, total, squares = 0, None, None
         for frame in frames:
             light = frame.astype(np.float32)
@@ -68,11 +66,11 @@ class Background:
 
     @property
     def room(self) -> Float[Array, "height width 3"]:
-        """The same, between the grey levels."""
+        """The same, as floats."""
         return self._mean
 
     def foreground(self, frame: UInt8[Array, "height width 3"]) -> UInt8[Array, "height width"]:
-        """255 where something stands before the background, one pixel wider all round."""
+        """255 where something stands in front of the background, dilated by one pixel."""
         if frame.shape != self._mean.shape:
             raise InvalidValueError(
                 f"the camera's picture is {frame.shape[1]}x{frame.shape[0]}; the background is "
@@ -84,7 +82,7 @@ class Background:
         return np.asarray(found)
 
     def _follow(self, frame: Array, found: Array) -> None:
-        """A band of rows each frame, all of them in turn: no frame waits for the whole picture."""
+        """Update one band of rows per frame in turn, so that no frame waits for the whole picture."""
         band = -(-len(frame) // EVERY)
         rows = slice(self._frames % EVERY * band, (self._frames % EVERY + 1) * band)
         self._frames += 1

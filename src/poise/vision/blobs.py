@@ -1,4 +1,4 @@
-"""Markers as blobs in one picture: bright ones (reflective) or of a worn colour, with centres between the pixels."""
+"""Markers as blobs in one picture: bright ones (reflective) or of a worn colour, with subpixel centres."""
 
 from __future__ import annotations
 
@@ -14,22 +14,24 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 from poise.vision.opencv import cv2
 
-SAME_TINT = 0.25  # by which the tint of one thing differs from picture to picture, 0 to 1 per channel
-COLOURFUL = 0.9  # how saturated a coloured marker is taken to be
-HUE_RANGE = 0.06  # by which the hue of one worn colour differs from place to place
+SAME_TINT = 0.25  # variation of one object's tint between pictures, 0 to 1 per channel
+COLOURFUL = 0.9  # assumed saturation of a coloured marker
+HUE_RANGE = 0.06  # variation of the hue of one worn colour
 
 
 @dataclass(frozen=True)
 class Look:
-    """What a marker looks like: at least so bright and so unlike grey; a hue (0 to 1) for one worn colour."""
+    """The appearance of a marker: minimum brightness and saturation; a hue (0 to 1) for one worn colour."""
 
     brightness: float = 0.78  # of the brightest channel
     hue: float | None = None
     hue_range: float = HUE_RANGE
-    saturation: float = 0.45  # a coloured marker is at least so colourful
+    saturation: float = 0.45  # smallest saturation of a coloured marker
     fewest: int = 3  # pixels
     most: int = 900
-    longest: float = 3.5  # times as long as wide: streaks of fast markers, but no reflecting edges
+    longest: float = (
+        3.5  # largest ratio of length to width: allows streaks of fast markers, but no reflecting edges
+    )
 
     def __post_init__(self) -> None:
         if not 0 < self.brightness <= 1 or (self.hue is not None and not 0 <= self.hue <= 1):
@@ -40,7 +42,7 @@ class Look:
 
 @dataclass(frozen=True, eq=False)
 class Blobs:
-    """What one picture holds: centres (x, y), how many pixels each has, and its mean colour (red, green, blue)."""
+    """The blobs of one picture: centres (x, y), pixel counts, and mean colours (red, green, blue)."""
 
     centres: Float[Array, "blobs 2"]
     sizes: Int[Array, "blobs"]
@@ -76,9 +78,9 @@ def find_blobs(
     *,
     room: Float[Array, "height width 3"] | None = None,
 ) -> Blobs:
-    """The markers among the foreground of a picture (blue, green, red, as OpenCV has it), of any of these looks.
+    """The markers in the foreground of a picture (blue, green, red, as in OpenCV), with any of these looks.
 
-    A coloured marker is no part of the empty `room`, in whatever light: its tint is another one.
+    A coloured marker differs in tint from the empty `room` in any light.
     """
     parts, colourful = list[Blobs](), None
     for look in looks:
@@ -110,7 +112,7 @@ def _blobs_in(frame: Array, candidates: Array, look: Look) -> Blobs:
         _measure(frame, labels, int(number) + 1, *box, look.hue is not None, row)
     kept_ones = measured[measured[:, 6] <= look.longest]
     colours = kept_ones[:, 3:6]
-    if look.hue is not None:  # pale or not, it is this colour
+    if look.hue is not None:  # pale or not, it has this colour
         colours = colours.max(axis=1, keepdims=True) * tint_of(look.hue)
     return Blobs(kept_ones[:, :2], kept_ones[:, 2].astype(np.int64), colours)
 
@@ -121,7 +123,7 @@ def tint_of(hue: float) -> Float[Array, "3"]:
 
 
 def _take_out_room(frame: Array, room: Array, mask: Array) -> None:
-    """Unmark what has the room's own tint: things in a shadow, or beside the performer."""
+    """Unmark pixels with the room's own tint: things in a shadow, or beside the performer."""
     pixels = cv2().findNonZero(mask)
     if pixels is not None:
         columns, rows = pixels.reshape(-1, 2).T
@@ -135,7 +137,7 @@ def _tints(colours: Array) -> Array:
 
 
 def _of_hue(colourful: Array, look: Look) -> Array:
-    """Marks pixels (hue, saturation, value) of a colour; hues go round."""
+    """Mark pixels (hue, saturation, value) of a colour; hues are cyclic."""
     assert look.hue is not None
     cv = cv2()
     low, high = 180 * (look.hue - look.hue_range), 180 * (look.hue + look.hue_range)
@@ -152,9 +154,9 @@ def _of_hue(colourful: Array, look: Look) -> Array:
 
 @compiled
 def _components(mask: Array, pixels: Array, labels: Array) -> Array:
-    """Numbers, from 1, of pixels that touch; returns left, top, right, bottom and how many pixels each has.
+    """Label connected pixels from 1; return left, top, right, bottom and the pixel count of each.
 
-    Only the marked pixels are visited: markers are a thousandth of a picture.
+    Only marked pixels are visited: markers cover a thousandth of a picture.
     """
     boxes = np.empty((len(pixels), 5), dtype=np.int64)
     waiting = np.empty((len(pixels), 2), dtype=np.int64)
@@ -187,7 +189,7 @@ def _measure(
     frame: Array, labels: Array, number: int, left: int, top: int, width: int, height: int, is_coloured: bool,
     out: Array,
 ) -> None:  # fmt: skip
-    """Centre (weighed by light or colour, rim included), pixels, mean colour and how elongated one blob is."""
+    """Centre (weighted by light or colour, including the rim), pixels, mean colour and elongation of one blob."""
     rows, columns = labels.shape
     total, x, y, xx, yy, xy, pixels = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0
     floor = _light_of_rim(frame, left, top, width, height, is_coloured)
@@ -221,14 +223,14 @@ def _measure(
 
 @compiled
 def _light(pixel: Array, is_coloured: bool) -> float:
-    """What makes a pixel part of a marker: its brightness, or how colourful it is, as colours may be dark."""
+    """A pixel's weight in a marker: its brightness, or its saturation, because colours may be dark."""
     blue, green, red = float(pixel[0]), float(pixel[1]), float(pixel[2])
     return max(blue, green, red) - min(blue, green, red) if is_coloured else (blue + green + red) / 3.0
 
 
 @compiled
 def _light_of_rim(frame: Array, left: int, top: int, width: int, height: int, is_coloured: bool) -> float:
-    """The light around a blob, which is no part of it: the median of its rim."""
+    """The light around a blob: the median of its rim."""
     rows, columns = frame.shape[0], frame.shape[1]
     rim = np.empty(2 * (width + height) + 8)
     count = 0

@@ -17,7 +17,7 @@ from poise.vision.opencv import cv2
 class Board:
     """Inner corners along both sides and the side of a square in metres; `markers` makes it a ChArUco board.
 
-    A ChArUco board carries a marker of so many metres in every white square; each of its corners is identified.
+    A ChArUco board has a marker of `markers` metres in every white square, which identifies its corners.
     """
 
     columns: int
@@ -28,11 +28,11 @@ class Board:
     def __post_init__(self) -> None:
         if self.columns < 3 or self.rows < 3 or not self.square > 0:
             raise InvalidValueError(
-                f"a board has 3x3 inner corners or more and squares of some size; got {self.columns}x{self.rows} "
+                f"a board needs at least 3x3 inner corners and a positive square size; got {self.columns}x{self.rows} "
                 f"and {self.square} m"
             )
         if self.markers is not None and not 0 < self.markers < self.square:
-            raise InvalidValueError("the markers of a ChArUco board are smaller than its squares")
+            raise InvalidValueError("the markers of a ChArUco board must be smaller than its squares")
 
     @property
     def corners(self) -> Float[Array, "corners 3"]:
@@ -41,7 +41,7 @@ class Board:
         return np.stack([columns.ravel(), rows.ravel(), np.zeros(columns.size)], axis=1) * self.square
 
     def picture(self, pixels_per_square: int = 60) -> UInt8[Array, "height width"]:
-        """The board as it is printed, with a white rim."""
+        """The board for printing, with a white rim."""
         if self.markers is not None:
             size = ((self.columns + 1) * pixels_per_square, (self.rows + 1) * pixels_per_square)
             drawn = self._charuco().generateImage(size)
@@ -51,7 +51,7 @@ class Board:
         return np.pad(drawn.astype(np.uint8), pixels_per_square, constant_values=255)
 
     def find(self, picture: UInt8[Array, "height width *channels"]) -> BoardView | None:
-        """The board's corners in a picture, between the pixels; None where it is not seen."""
+        """The board's corners in a picture, with subpixel precision; None if it is not found."""
         grey = cv2().cvtColor(picture, cv2().COLOR_BGR2GRAY) if picture.ndim == 3 else picture
         numbers, pixels = self._charuco_corners(grey) if self.markers else self._chessboard_corners(grey)
         if len(numbers) < 6:
@@ -83,7 +83,7 @@ class Board:
 
 @dataclass(frozen=True, eq=False)
 class BoardView:
-    """One look at a board: which corners, where they are on it and in the picture, and the picture's size."""
+    """One view of a board: corner indices, their positions on it and in the picture, and the picture's size."""
 
     numbers: Int[Array, "corners"]
     on_board: Float[Array, "corners 3"]
@@ -92,7 +92,7 @@ class BoardView:
 
 
 def _corner_reach(corners: Array) -> int:
-    """Half a window for the search between pixels: well inside a square, however small it is seen."""
+    """Half the window of the subpixel search: well inside a square."""
     across = np.linalg.norm(np.diff(corners, axis=1), axis=-1).min()
     down = np.linalg.norm(np.diff(corners, axis=0), axis=-1).min()
     return int(np.clip(0.35 * min(across, down), 2, 11))

@@ -1,7 +1,7 @@
-"""Calibration from pictures of a board (Zhang 2000): each camera's lens, then where the cameras stand to each other.
+"""Calibration from pictures of a board (Zhang 2000): each camera's lens, then the cameras' relative positions.
 
-Views that fit worse than the others by far are left out and reported, as is where the board has not been, since a
-lens is known only where it was looked through.
+Views that fit much worse than the others are left out and reported, as are parts of the picture without the board,
+because a lens is known only where it was measured.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from poise.vision.opencv import cv2
 from poise.vision.rig import Rig
 
 FEWEST_VIEWS = 4
-BAD = 2.5  # times the median error of all views: such a view is left out
-BAD_PIXELS = 0.15  # pixels on top, so that good views are not left out for being a little less good
-CELLS = 3  # of the picture, each way, in which the board should have been
+BAD = 2.5  # times the median error of all views: worse views are left out
+BAD_PIXELS = 0.15  # pixels in addition, so that slightly worse views are kept
+CELLS = 3  # grid of the picture, per axis, in which the board should have been
 
 
 @dataclass(frozen=True, eq=False)
 class LensCalibration:
-    """One camera's lens: its error in pixels (rms) over the views kept, that of each view, and which were left out."""
+    """One camera's lens: its error in pixels (rms) over the kept views, that of each view, and views left out."""
 
     camera: LensCamera
     error: float
@@ -40,7 +40,7 @@ class LensCalibration:
 
 @dataclass(frozen=True, eq=False)
 class RigCalibration:
-    """A rig in the first camera's frame, and how well every camera and every shared view fits."""
+    """A rig in the first camera's frame, and the errors of every camera and shared view."""
 
     rig: Rig
     lenses: tuple[LensCalibration, ...]
@@ -53,13 +53,13 @@ class RigCalibration:
 
 
 def calibrate_lens(views: Mapping[int, BoardView], *, name: str = "camera1") -> LensCalibration:
-    """Zhang's method on the views of one camera, by number; views that spoil it are left out, one after the other."""
+    """Zhang's method on the views of one camera, by number; outlier views are left out one by one."""
     size = _one_size(views, name)
     kept, left_out = dict(views), list[int]()
     while True:
         if len(kept) < FEWEST_VIEWS:
             raise InvalidValueError(
-                f"{name}: a calibration needs {FEWEST_VIEWS} good views of the board or more, all different; "
+                f"{name}: a calibration needs at least {FEWEST_VIEWS} different good views of the board; "
                 f"got {len(kept)}: show it near and far, in all corners of the picture, tilted"
             )
         error, matrix, lens, boards, errors = _zhang(kept, size)
@@ -74,7 +74,7 @@ def calibrate_lens(views: Mapping[int, BoardView], *, name: str = "camera1") -> 
 
 
 def calibrate_rig(views: Sequence[Mapping[int, BoardView]], *, names: Sequence[str]) -> RigCalibration:
-    """Lenses, then every further camera's place against the first from the views that both have of the board."""
+    """Calibrate the lenses, then every other camera's position relative to the first from shared views."""
     lenses = tuple(calibrate_lens(own, name=name) for own, name in zip(views, names, strict=True))
     first, cameras, shared_all, errors = lenses[0], [lenses[0].camera], set[int](), [lenses[0].error]
     for own, lens in zip(views[1:], lenses[1:], strict=True):
@@ -91,7 +91,7 @@ def calibrate_rig(views: Sequence[Mapping[int, BoardView]], *, names: Sequence[s
 
 
 def on_floor(rig: Rig, view: BoardView, *, camera: int = 0) -> Rig:
-    """The rig in the world of a board that lies on the floor: its first corner is the origin, and up is Y."""
+    """The rig in the world of a board on the floor: its first corner is the origin, and up is Y."""
     seen_by = rig.cameras[camera]
     turn, shift = placed_board(seen_by, view)  # camera from board
     # Board axes: x along the columns, y along the rows, z into the floor when seen from above.
@@ -111,7 +111,7 @@ def on_floor(rig: Rig, view: BoardView, *, camera: int = 0) -> Rig:
 
 
 def placed_board(camera: LensCamera, view: BoardView) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
-    """How a board lies before a camera whose lens is known: p_camera = turn p_board + shift."""
+    """The pose of a board in front of a calibrated camera: p_camera = turn p_board + shift."""
     cv = cv2()
     found, turn, shift = cv.solvePnP(
         view.on_board,
@@ -126,9 +126,9 @@ def placed_board(camera: LensCamera, view: BoardView) -> tuple[Float[Array, "3 3
 
 
 def scaled(rig: Rig, factor: float) -> Rig:
-    """The rig with all distances times a factor: when the printed squares were not as large as was said."""
+    """The rig with all distances scaled, for squares of another size than given."""
     if not (np.isfinite(factor) and factor > 0):
-        raise InvalidValueError(f"a scale is a positive number; got {factor}")
+        raise InvalidValueError(f"the scale must be positive; got {factor}")
     return Rig(
         tuple(
             replace(
@@ -145,7 +145,7 @@ def scaled(rig: Rig, factor: float) -> Rig:
 def coverage_hints(
     views: Mapping[int, BoardView], boards: Mapping[int, tuple[Array, Array]]
 ) -> tuple[str, ...]:
-    """What a person should still show the camera: parts of the picture, and boards that are tilted."""
+    """Hints on what the camera still needs to see: parts of the picture, and tilted boards."""
     hints, size = [], next(iter(views.values())).size
     pixels = np.concatenate([view.pixels for view in views.values()])
     cells = np.clip((pixels / size * CELLS).astype(int), 0, CELLS - 1)
@@ -189,7 +189,7 @@ def _zhang(
 def _between(
     first: LensCamera, second: LensCamera, views: Sequence[tuple[BoardView, BoardView]]
 ) -> tuple[float, Array, Array]:
-    """The place of the second camera against the first, lenses kept as they are."""
+    """The position of the second camera relative to the first, with fixed lenses."""
     cv, boards, pixels, other = cv2(), [], [], []
     for a, b in views:
         _, in_a, in_b = np.intersect1d(a.numbers, b.numbers, return_indices=True)

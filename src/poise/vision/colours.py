@@ -1,4 +1,4 @@
-"""Colours that markers wear: which marker has which hue, what to look for in a picture, and what labels go by."""
+"""Colours of markers: their hues, looks for detection, and tints for labelling."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ HUES = {
     "purple": 0.76,
     "pink": 0.9,
 }
-CLOSEST = 0.05  # least distance of hues that can be distinguished, as a share of a whole turn
-DULL = 0.35  # of full light, that a coloured marker has at least: it shines less than a reflecting one
-LIT = 0.95  # of full light, that a simulated marker has
+CLOSEST = 0.05  # smallest distinguishable difference of hues, as a share of the circle
+DULL = 0.35  # of full light: smallest brightness of a coloured marker, which is less bright than a reflecting one
+LIT = 0.95  # of full light: brightness of a simulated marker
 
 
 @dataclass(frozen=True)
 class Colours:
-    """Hues by label; and hues of which nobody said who wears them. Markers without a hue are bright."""
+    """Hues by label, and hues without a known wearer. Markers without a hue are bright."""
 
     worn: Mapping[str, float] = field(default_factory=dict)
     others: tuple[float, ...] = ()
@@ -56,7 +56,7 @@ class Colours:
         return sorted({*self.worn.values(), *self.others})
 
     def looks(self, labels: Sequence[str] | None = None) -> tuple[Look, ...]:
-        """What to look for where these markers are worn, or some that are not named."""
+        """The looks to detect for these markers, or for unnamed ones."""
         found = []
         for hue in self.hues:
             halves = [0.5 * _apart(hue, other) for other in self.hues if other != hue]
@@ -64,17 +64,17 @@ class Colours:
         return (*found, Look()) if self._some_are_bright(labels) else tuple(found)
 
     def tints(self, labels: Sequence[str]) -> Float[Array, "markers 3"]:
-        """Red, green and blue of each marker, the strongest being 1; NaN where it is not known."""
+        """Red, green and blue of each marker, the strongest being 1; NaN if unknown."""
         self._check(labels)
         unknown = (1.0, 1.0, 1.0) if self.worn and self._some_are_bright(labels) else (np.nan,) * 3
         rows = [tint_of(self.worn[name]) if name in self.worn else unknown for name in labels]
         return np.array(rows)
 
     def lights(self, labels: Sequence[str]) -> dict[str, tuple[float, float, float]]:
-        """What simulated markers look like; one hue that nobody is said to wear is worn by all the others."""
+        """The appearance of simulated markers; a single unassigned hue is worn by all others."""
         self._check(labels)
         if len(self.others) > 1:
-            raise InvalidValueError("say which marker wears which colour: LFIN=red,RFIN=green")
+            raise InvalidValueError("assign colours to markers, such as LFIN=red,RFIN=green")
         hues = {**dict.fromkeys(labels, self.others[0] if self.others else None), **self.worn}
         return {
             name: colorsys.hsv_to_rgb(hue, COLOURFUL, LIT) for name, hue in hues.items() if hue is not None
@@ -99,12 +99,12 @@ def hue_of(colour: object) -> float:
         hue = np.nan
     if not 0 <= hue <= 1:
         raise InvalidValueError(
-            f"a colour is {', '.join(HUES)}, or a hue from 0 (red) over 0.33 (green) to 1; got {colour!r}"
+            f"a colour must be {', '.join(HUES)}, or a hue from 0 (red) over 0.33 (green) to 1; got {colour!r}"
         )
     return hue
 
 
 def _apart(first: float, second: float) -> float:
-    """How far hues are apart: they go round."""
+    """The cyclic distance of two hues."""
     gap = abs(first - second)
     return min(gap, 1.0 - gap)

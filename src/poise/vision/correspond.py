@@ -1,7 +1,7 @@
-"""Which blobs of several pictures are one marker: epipolar distance and colour (Chai and Hodgins 2005, section 4.1).
+"""Match blobs of several pictures to markers: by epipolar distance and colour (Chai and Hodgins 2005, section 4.1).
 
-All pairs that the epipolar lines and the colours allow are kept as candidates: where two are possible, the labels
-decide by the body's prediction, and in the first frame the nearer line does.
+All pairs that epipolar lines and colours allow are kept as candidates; ambiguities are resolved by the labels from the
+body's prediction, and in the first frame by the nearer line.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
 from poise.vision.triangulate import Meeting, projections, triangulate_all
 
-LINE_DISTANCE = 2.5  # pixels that blobs of one marker may be off each other's epipolar lines
-COLOUR_DISTANCE = 0.35  # by which the colours of one marker may differ between cameras, 0 to 1 per channel
-NEAREST, FARTHEST = 0.3, 15.0  # metres from a camera in which a marker can be
+LINE_DISTANCE = 2.5  # pixels: largest distance of one marker's blobs from each other's epipolar lines
+COLOUR_DISTANCE = 0.35  # largest colour difference of one marker between cameras, 0 to 1 per channel
+NEAREST, FARTHEST = 0.3, 15.0  # metres: range of a marker from a camera
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class Candidate:
 
 
 class Matcher:
-    """The epipolar geometry of a rig, worked out once."""
+    """The epipolar geometry of a rig, computed once."""
 
     def __init__(self, rig: Rig) -> None:
         self.rig = rig
@@ -43,7 +43,7 @@ class Matcher:
         }
 
     def candidates(self, seen: Sequence[Blobs]) -> list[Candidate]:
-        """All sets of blobs, one per camera, that may be one marker; the surest first."""
+        """All sets of blobs, one per camera, that may be one marker; the most certain first."""
         straight = [
             camera.straightened(blobs.centres) for camera, blobs in zip(self.rig.cameras, seen, strict=True)
         ]
@@ -62,7 +62,7 @@ class Matcher:
     def _pairs_on_lines(
         self, seen: Sequence[Blobs], straight: Sequence[Array]
     ) -> Int[Array, "pairs cameras"]:
-        """Pairs of blobs on each other's epipolar lines: per camera the blob's number, -1 where none is meant."""
+        """Pairs of blobs on each other's epipolar lines: per camera the blob's index, -1 for none."""
         rows = [np.empty((0, len(self.rig)), dtype=np.int64)]
         for (a, b), matrix in self._pairs.items():
             if len(seen[a]) and len(seen[b]):
@@ -74,7 +74,7 @@ class Matcher:
         return np.concatenate(rows)
 
     def _widened(self, chosen: Array, meetings: Sequence[Meeting], straight: Sequence[Array]) -> Array:
-        """The same sets with the blobs of further cameras where their meeting points are seen."""
+        """The same sets with matching blobs of further cameras added."""
         points, wider = np.stack([meeting.point for meeting in meetings]), chosen.copy()
         for number, camera in enumerate(self.rig.cameras):
             if len(straight[number]):
@@ -98,7 +98,7 @@ class Matcher:
 
 
 def exclusive(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Of candidates that share a blob, the surest."""
+    """Of candidates that share a blob, the most certain."""
     taken: set[tuple[int, int]] = set()
     kept = []
     for candidate in candidates:
@@ -111,7 +111,7 @@ def exclusive(candidates: Sequence[Candidate]) -> list[Candidate]:
 def epipolar_distances(
     matrix: Float[Array, "3 3"], first: Float[Array, "a 2"], second: Float[Array, "b 2"]
 ) -> Float[Array, "a b"]:
-    """How far straightened pixels of two pictures are off each other's epipolar lines: the larger of both."""
+    """The distance of undistorted pixels from each other's epipolar lines: the larger of both."""
     ones = np.c_[first, np.ones(len(first))], np.c_[second, np.ones(len(second))]
     lines_in_second, lines_in_first = ones[0] @ matrix.T, ones[1] @ matrix
     product = np.abs(ones[0] @ matrix.T @ ones[1].T)
@@ -123,7 +123,7 @@ def epipolar_distances(
 def epipolar_line(
     first: LensCamera, second: LensCamera, pixel: Float[Array, "2"]
 ) -> Float[Array, "points 2"]:
-    """What the second camera sees of the ray through a pixel of the first: points along a line its lens bends."""
+    """The ray through a pixel of the first camera in the second's picture: points along a distorted line."""
     distances = np.geomspace(NEAREST, FARTHEST, 60)
     points = first.pinhole.centre + distances[:, None] * first.rays(pixel)
     pixels = second.project(points)

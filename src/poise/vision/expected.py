@@ -1,8 +1,9 @@
-"""Where the poses of a library have all markers, given those that are seen: a Gaussian, and how unlikely labels are.
+"""Expected marker positions given the seen ones, from the poses of a library: a Gaussian, and label likelihoods.
 
-Every pose is turned about the vertical and shifted to the markers that are seen, as far as they are: what one camera
-sees is known across its ray only. Poses that then come nearer weigh more. Given all the others, a marker is expected
-within a centimetre or two, also in one picture: that tells a finger from a wrist, where the nearest pose alone cannot.
+Every pose is rotated about the vertical and shifted to the seen markers, as far as they are known: one camera
+determines a position only across its ray. Closer poses get more weight. Given all others, a marker is predicted within
+a centimetre or two, even in one picture: that distinguishes a finger from a wrist, which the nearest pose alone
+cannot.
 """
 
 from __future__ import annotations
@@ -16,16 +17,16 @@ from jaxtyping import Bool, Float
 from poise.geometry.alignment import rigid_fits, shifts_across
 from poise.types import Array
 
-UNLIKE = 0.015  # metres by which a marker typically differs from where the Gaussian has it
-STRANGE = 25.0  # squared deviations from where the others have it at which a marker may be another
+UNLIKE = 0.015  # metres: typical deviation of a marker from the Gaussian
+STRANGE = 25.0  # squared deviations from its prediction at which a marker may be another
 
 
 @dataclass(frozen=True, eq=False)
 class Expected:
-    """A Gaussian of the places of all markers.
+    """A Gaussian of the positions of all markers.
 
-    `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
-    where one does, nothing where none does.
+    `across` projects a gap to its known part: all of it if two cameras see a marker, across the ray if one does,
+    nothing if none does.
     """
 
     mean: Float[Array, "markers 3"]
@@ -39,7 +40,7 @@ class Expected:
         across: Float[Array, "markers 3 3"],
         sure: Bool[Array, "markers"],
     ) -> Expected:
-        """From poses, turned and shifted to the markers whose labels are sure."""
+        """Create it from poses, rotated and shifted to the markers with certain labels."""
         turns, shifts, _ = rigid_fits(shapes[:, sure], places[sure], upright=True)
         placed = shapes @ turns.transpose(0, 2, 1) + shifts[:, None]
         shifts, squares = shifts_across((placed[:, sure] - places[sure]).swapaxes(0, 1), across[sure])
@@ -56,7 +57,7 @@ class Expected:
         across: Float[Array, "markers 3 3"],
         seen: Bool[Array, "markers"],
     ) -> Expected:
-        """The same once it is known where some of them are."""
+        """The Gaussian conditioned on some marker positions."""
         markers = np.flatnonzero(seen)
         gaps, spread, known = self._seen(markers, places[seen], across[seen])
         carried = self.covariance[:, _coordinates(markers)] @ known.T
@@ -70,7 +71,7 @@ class Expected:
         others: Bool[Array, "markers"],
         pair: list[int],
     ) -> float:
-        """How much likelier two markers are with their labels exchanged (log), given the others."""
+        """Log-likelihood gain of exchanging two labels, given the other markers."""
         left, markers = self.given(places, across, others), np.array(pair)
         exchanged = markers[::-1]
         as_they_are = sum(left._off(markers, places[markers], across[markers]))
@@ -83,7 +84,7 @@ class Expected:
         seen: Bool[Array, "markers"],
         pairs: Sequence[tuple[int, int]],
     ) -> list[float]:
-        """The same for many pairs of markers that are both seen, each given all other markers, at the cost of one."""
+        """The same for many pairs of seen markers, each given all other markers, at the cost of one."""
         markers, found = np.flatnonzero(seen), []
         gaps, spread, _ = self._seen(markers, places[seen], across[seen])
         precision = np.linalg.inv(spread)
@@ -91,14 +92,14 @@ class Expected:
             swapped = list(pair[::-1])
             rows = _coordinates(np.searchsorted(markers, pair))
             own = precision[np.ix_(rows, rows)]
-            off = np.linalg.solve(own, precision[rows] @ gaps)  # what the two are off, given the others
+            off = np.linalg.solve(own, precision[rows] @ gaps)  # the error of the two, given the others
             there = np.einsum("mab,mb->ma", across[swapped], places[swapped] - self.mean[list(pair)]).ravel()
             exchanged = off + there - gaps[rows]
             found.append(0.5 * float(off @ own @ off - exchanged @ own @ exchanged))
         return found
 
     def other_gain(self, marker: int, place: Float[Array, "3"], across: Float[Array, "3 3"]) -> float:
-        """How much likelier what was seen of a marker is another one's (log); negative where it suits none."""
+        """Log-likelihood gain if a marker's observation belongs to another one; negative if it fits none."""
         own = sum(self._off(np.array([marker]), place[None], across[None]))
         offs = [self._off(np.array([k]), place[None], across[None]) for k in range(len(self.mean))]
         others = [sum(off) for k, off in enumerate(offs) if k != marker and off[0] < STRANGE]
@@ -110,7 +111,7 @@ class Expected:
         across: Float[Array, "markers 3 3"],
         seen: Bool[Array, "markers"],
     ) -> Float[Array, "markers"]:
-        """How far each marker is from where all the others have it, in squared deviations; 0 for those not seen."""
+        """Squared deviation of each marker from its prediction by all others; 0 for unseen ones."""
         markers, found = np.flatnonzero(seen), np.zeros(len(seen))
         gaps, spread, _ = self._seen(markers, places[seen], across[seen])
         precision = np.linalg.inv(spread)
@@ -121,13 +122,13 @@ class Expected:
         return found
 
     def _off(self, markers: Array, places: Array, across: Array) -> tuple[float, float]:
-        """How far the seen ones of markers are off in squared deviations, and the log of how wide these are."""
+        """Squared deviations of the seen markers, and the log-determinant of their covariance."""
         seen = np.any(across, axis=(1, 2))
         gaps, spread, _ = self._seen(markers[seen], places[seen], across[seen])
         return float(gaps @ np.linalg.solve(spread, gaps)), float(np.linalg.slogdet(spread)[1])
 
     def _seen(self, markers: Array, places: Array, across: Array) -> tuple[Array, Array, Array]:
-        """What markers are off, the covariance of that, and the matrix that takes places to what is known of them."""
+        """Errors of markers, their covariance, and the projection to the known parts."""
         blocks = np.zeros((len(markers), 3, len(markers), 3))
         blocks[np.arange(len(markers)), :, np.arange(len(markers))] = across
         known = blocks.reshape(3 * len(markers), -1)

@@ -1,10 +1,10 @@
-"""Which blobs are which markers, all at once: the likeliest explanation in which no blob is two markers.
+"""Assign blobs to markers jointly: the most likely explanation in which no blob is two markers.
 
-For every marker all ways to see it are listed: in each camera a blob near enough, or none. Blobs of one marker must
-suit its track and each other, camera after camera (a Kalman update each, by which the second camera's blob has to lie
-on the epipolar line of the first one's); they must be of one colour, and of the marker's own. What a way costs is minus
-twice its log-likelihood ratio against "hidden everywhere, and all of these blobs are something else". The cheapest set
-of ways is searched for by branch and bound.
+For every marker all hypotheses are listed: in each camera a nearby blob, or none. The blobs of a hypothesis must fit
+the marker's track and each other, camera by camera (a Kalman update each, so that the second camera's blob must be on
+the epipolar line of the first one's), have one colour, and the marker's own. Its cost is minus twice its
+log-likelihood ratio against "hidden everywhere, and all of these blobs are something else". The cheapest set of
+hypotheses is found by branch and bound.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.tracks import Tracks, inverse_of_two, pixel_variance, seen_from
 
-STRAY = 1e-6  # blobs per pixel of a picture that are no marker
+STRAY = 1e-6  # spurious blobs per pixel of a picture
 GATE = 30.0  # squared deviations beyond which a blob is not a marker's
-COLOUR_OFF = 0.12  # by which a marker's tint differs from picture to picture, 0 to 1 per channel
-MOST_WAYS = 64  # of one marker, the likeliest
-BURSTS = 0.05  # the chance that a marker speeds up far more than usual
-LONGEST_SEARCH = 20_000  # sets that are looked into
+COLOUR_OFF = 0.12  # variation of a marker's tint between pictures, 0 to 1 per channel
+MOST_WAYS = 64  # largest number of hypotheses of one marker
+BURSTS = 0.05  # probability of an unusual acceleration of a marker
+LONGEST_SEARCH = 20_000  # largest number of sets examined
 
 
 def explain(
@@ -36,9 +36,9 @@ def explain(
     chances: Float[Array, "cameras markers"],
     tints: Float[Array, "markers 3"],
 ) -> tuple[Int[Array, "markers cameras"], Bool[Array, "markers"]]:
-    """The blob of each marker in each camera, -1 where it is hidden; and which markers speed up more than usual.
+    """The blob of each marker in each camera, -1 if hidden; and the markers with unusual acceleration.
 
-    `chances` are those of a marker to be seen where it is expected; tints are NaN where not known.
+    `chances` are the probabilities that a marker is seen where it is expected; tints are NaN if unknown.
     """
     counts, pixels, seen_tints = _as_arrays(straight, blobs)
     size = tints.shape[0], MOST_WAYS
@@ -56,7 +56,7 @@ def explain(
 
 
 def _as_arrays(straight: Sequence[Array], blobs: Sequence[Blobs]) -> tuple[Array, Array, Array]:
-    """How many blobs each camera sees, their pixels without the lens and their tints, filled up to the most."""
+    """The number of blobs per camera, their undistorted pixels and their tints, padded to the maximum."""
     counts = np.array([len(own) for own in blobs])
     most = int(counts.max(initial=1))
     pixels, tints = np.zeros((len(blobs), most, 2)), np.zeros((len(blobs), most, 3))
@@ -70,7 +70,7 @@ def _list_ways(
     matrices: Array, pixels: Array, counts: Array, seen_tints: Array, place: Array, spread: Array, noise: float,
     burst: float, seen_chance: Array, tint: Array, ways: Array, costs: Array, bursts: Array,
 ) -> int:  # fmt: skip
-    """All ways to see one marker that are likelier than not to see it, cheapest first; returns how many there are."""
+    """List the hypotheses of one marker that are likelier than not seeing it, cheapest first; return their number."""
     most, cameras = len(costs), len(matrices)
     points, covariances = np.empty((most, 3)), np.empty((most, 3, 3))
     pixel, jacobian = np.empty(2), np.empty((2, 3))
@@ -116,7 +116,7 @@ def _list_ways(
 
 @compiled
 def _worst(costs: Array, parent: int) -> int:
-    """The way that gives its place to a better one: not the one being extended, nor those that begin all others."""
+    """The hypothesis to replace by a better one: not the one being extended, nor those that start all others."""
     worst = -1
     for way in range(2, len(costs)):
         if way != parent and (worst < 0 or costs[way] > costs[worst]):
@@ -128,7 +128,7 @@ def _worst(costs: Array, parent: int) -> int:
 def _update(
     matrix: Array, seen: Array, noise: float, place: Array, spread: Array, near: Array, point: Array, covariance: Array
 ) -> None:  # fmt: skip
-    """A place and its covariance once a camera has seen it, with the projection taken where it is then, not before."""
+    """Update a position and its covariance with a camera's pixel; the projection is linearised at the update."""
     pixel, jacobian = np.empty(2), np.empty((2, 3))
     if not seen_from(matrix, near, pixel, jacobian):
         return
@@ -142,7 +142,7 @@ def _update(
 
 @compiled
 def _tint_cost(seen_tints: Array, way: Array, camera: int, blob: int, tint: Array) -> float:
-    """How much a blob's tint differs from the marker's own, or else from its first blob's, in squared deviations."""
+    """Squared deviation of a blob's tint from the marker's own, or else from its first blob's."""
     if not np.isnan(tint[0]):
         return _squared_off(seen_tints[camera, blob], tint)
     for other in range(camera):
@@ -158,7 +158,7 @@ def _squared_off(first: Array, second: Array) -> float:
 
 @compiled
 def _cheapest(ways: Array, costs: Array, known: Array, blobs: int) -> Array:
-    """A way for each marker (-1: hidden), no blob in two of them, at the least cost in all: depth first, by bounds."""
+    """A hypothesis per marker (-1: hidden) with no blob used twice, at the least total cost: branch and bound."""
     markers, cameras = len(known), ways.shape[2]
     order = np.argsort(np.array([costs[m, 0] if known[m] else 0.0 for m in range(markers)]))
     bounds = np.zeros(markers + 1)

@@ -1,4 +1,4 @@
-"""Which point is which marker in a first frame, by layouts."""
+"""Label the points of a first frame by layouts."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from poise.geometry.alignment import rigid_fit
 from poise.types import Array
 
 _FORBIDDEN = 1e6
-_HEADINGS = 12  # tried for a performer who may face anywhere
-_TRIED = 3  # headings of one layout that are looked into
-_PROMISING = 16  # layouts and headings that are looked into further
+_HEADINGS = 12  # tried for an unknown heading
+_TRIED = 3  # headings examined per layout
+_PROMISING = 16  # layouts and headings that are refined
 _ROUNDS = 6
-_OWN = 0.25  # metres from a marker within which a point is its own
-STRAY = 0.5  # metres from a marker at which a point is not its own: that one is hidden
+_OWN = 0.25  # metres: radius within which a point is a marker's own
+STRAY = 0.5  # metres: distance at which a point is not a marker's own, which is then hidden
 
 
 @dataclass(frozen=True, eq=False)
 class LayoutFit:
-    """A layout brought to points: where its markers are then, which marker is which point, and how far off (mean)."""
+    """A layout fitted to points: its marker positions, the point of each, and the mean distance."""
 
     layout: Array
     placed: Array
-    met: Array  # the same, at the points themselves where they are near
+    met: Array  # the same, at the points themselves if they are close
     markers: Array
     numbers: Array
     cost: float
@@ -38,10 +38,10 @@ def fit_layout(
     *,
     unlike: Float[Array, "markers points"] | None = None,
 ) -> LayoutFit:
-    """For a first frame, wherever the performer stands and faces: of several layouts, the one that fits best.
+    """Fit a first frame at any position and heading: return the best of several layouts.
 
-    Every layout is tried from every heading; the most promising of all are brought nearer, round by round. `unlike` are
-    metres by which points are farther from markers than they are, being of another colour.
+    Every layout is tried at every heading; the most promising are refined in rounds. `unlike` are metres added to
+    distances of points with another colour than the marker's.
     """
     unlike = np.zeros((layouts.shape[1], len(points))) if unlike is None else unlike
     starts = [start for layout in layouts for start in _promising_headings(points, layout, unlike)]
@@ -55,7 +55,7 @@ def _cost(fit: LayoutFit) -> float:
 
 
 def _promising_headings(points: Array, layout: Array, unlike: Array) -> list[tuple[float, Array, Array]]:
-    """The layout over the middle of the points, from the headings that suit best: how far off, itself, and there."""
+    """The layout centred on the points, at the best headings: its distance, itself, and its position."""
     angles = np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
     turns = np.zeros((_HEADINGS, 3, 3))
     turns[:, 0, 0] = turns[:, 2, 2] = np.cos(angles)
@@ -69,7 +69,7 @@ def _promising_headings(points: Array, layout: Array, unlike: Array) -> list[tup
 
 
 def _closer(points: Array, layout: Array, placed: Array, unlike: Array) -> LayoutFit:
-    """One round: the nearest assignment, and the layout moved to it."""
+    """One round: the nearest assignment, and the layout aligned to it."""
     markers, numbers = matched(np.linalg.norm(placed[:, None] - points[None], axis=-1) + unlike, np.inf)
     others = unlike[markers, numbers]
     near = np.linalg.norm(placed[markers] - points[numbers], axis=1) + others < STRAY
@@ -89,7 +89,7 @@ def _settled(points: Array, fit: LayoutFit, unlike: Array) -> LayoutFit:
 
 
 def matched(costs: Array, most: float) -> tuple[Array, Array]:
-    """The assignment with the least cost in which none costs more than `most`, nor is infinite or missing."""
+    """The assignment with the least cost in which none exceeds `most`, or is infinite or missing."""
     allowed = np.isfinite(costs) & (costs <= most)
     rows, columns = linear_sum_assignment(np.where(allowed, costs, _FORBIDDEN))
     allowed = allowed[rows, columns]

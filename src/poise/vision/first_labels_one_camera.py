@@ -1,7 +1,7 @@
-"""A first frame from one camera: which blobs are which markers, and about where the performer stands.
+"""Label a first frame from one camera, and estimate the performer's position.
 
-One camera sees no depth. A layout is tried from every heading as if it were far away (weak perspective): matched to the
-blobs, scaled and shifted, round by round. Its scale says how far away the performer is.
+One camera sees no depth. A layout is tried at every heading under weak perspective: matched to the blobs, scaled and
+shifted, in rounds. Its scale gives the performer's distance.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _HEADINGS, _ROUNDS, _PROMISING = 16, 8, 24
 
 @dataclass(frozen=True, eq=False)
 class InPicture:
-    """Where a layout's markers are then, the blob of each (-1: none), and how far off they are (mean, metres)."""
+    """The marker positions of a layout, the blob of each (-1: none), and their mean error in metres."""
 
     points: Float[Array, "markers 3"]
     numbers: Int[Array, "markers"]
@@ -29,7 +29,7 @@ class InPicture:
 
 @dataclass(frozen=True, eq=False)
 class _Fit:
-    """A flat layout (metres, along the picture's axes) at a scale (one over the depth) and a shift."""
+    """A flat layout (metres, in the picture's axes) at a scale (inverse depth) and a shift."""
 
     turned: Array
     flat: Array

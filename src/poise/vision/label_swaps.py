@@ -1,12 +1,11 @@
-"""Markers that may have been taken for each other, and the proof that they were: a swap is found and undone.
+"""Detect and undo label swaps between markers.
 
-Two markers that come so close that either track could go on in the other's blob are in doubt from then on. As long as
-they are, the poses of the library are asked moment by moment, turned to fit all the other markers: how near do they
-come with these two labels, and how near with the two exchanged? Once the evidence is clear, the labels are exchanged,
-or the doubt is dropped.
+Two markers so close that either track could continue in the other's blob are in doubt from then on. Meanwhile the
+poses of the library, aligned to all other markers, are compared at every moment with the labels as they are and
+exchanged. Once the evidence is clear, the labels are exchanged, or the doubt is dropped.
 
-In one picture the nearest pose proves little, as depths are the body's own: there, all poses together tell where a
-marker is expected given the others (`expected`), and markers that took what is likelier another's are found too.
+In one picture the nearest pose proves little, because depths come from the body itself: there, all poses together
+predict a marker given the others (`expected`), and markers that took another one's blob are found too.
 """
 
 from __future__ import annotations
@@ -21,23 +20,23 @@ from poise.vision.tracks import Tracks
 
 Pair = tuple[int, int]
 
-NEAR = 9.0  # squared deviations that two tracks are apart where they may be taken for each other
-REACH = 0.05  # metres: a marker's blob may be as far from its track, on top of the track's own deviation
-DEEP = 0.5  # metres that markers may be behind each other in one picture
-UNLIKE = 0.08  # metres by which the nearest pose of the library typically differs at a marker
-MEMORY = 0.1  # seconds in which poses are so alike that they prove a thing once
-PROOF = 5.0  # log-likelihood ratio from which labels are exchanged
-TRUST = -10.0  # from which the labels are trusted again
-MOST_PAIRS = 4  # that are judged at one moment
-FEWEST = 6  # markers with sure labels by which others are expected
-MOST_STRANGERS = 6  # at one moment
+NEAR = 9.0  # squared deviations between two tracks below which they may be confused
+REACH = 0.05  # metres: largest distance of a marker's blob from its track, besides the track's own deviation
+DEEP = 0.5  # metres: depth by which markers in one picture may be behind each other
+UNLIKE = 0.08  # metres: typical distance of a marker from the nearest pose of the library
+MEMORY = 0.1  # seconds in which poses are so similar that they count as one proof
+PROOF = 5.0  # log-likelihood ratio above which labels are exchanged
+TRUST = -10.0  # below which the labels are trusted again
+MOST_PAIRS = 4  # pairs examined per moment
+FEWEST = 6  # smallest number of markers with certain labels for a prediction of others
+MOST_STRANGERS = 6  # per moment
 
 
 class LabelSwaps:
     """Pairs of markers in doubt, and the evidence so far."""
 
     def __init__(self, shapes: Float[Array, "poses markers 3"], *, alone: bool = False) -> None:
-        """`alone`: there is one camera only."""
+        """`alone`: there is only one camera."""
         self._alone = alone
         self._shapes = np.ascontiguousarray(shapes)
         count = shapes.shape[1]
@@ -51,9 +50,9 @@ class LabelSwaps:
         *,
         alike: Bool[Array, "markers markers"] | None = None,
     ) -> None:
-        """Pairs whose tracks are near each other; in one picture, where not both are followed by two cameras.
+        """Record pairs with nearby tracks; in one picture, if not both are seen by two cameras.
 
-        Only those that are `alike` in colour can be taken for each other.
+        Only markers that are `alike` in colour can be confused.
         """
         if not len(self._shapes):
             return
@@ -72,10 +71,10 @@ class LabelSwaps:
     def judged(
         self, places: Float[Array, "markers 3"], across: Float[Array, "markers 3 3"], seconds: float
     ) -> list[Pair]:
-        """Pairs whose labels are wrong by the evidence of all moments so far, this one included.
+        """Pairs with swapped labels by the evidence of all moments so far, including this one.
 
-        `across` takes from a gap what is known of it: all of it where two cameras see a marker, what is across the ray
-        where one does, nothing where none does.
+        `across` projects a gap to its known part: all of it if two cameras see a marker, across the ray if one does,
+        nothing if none does.
         """
         seen, wrong = np.any(across, axis=(1, 2)), []
         gains = self._gains_in_picture if self._alone else self._gains_by_nearest
@@ -88,9 +87,9 @@ class LabelSwaps:
         return wrong
 
     def strangers(self, places: Float[Array, "markers 3"], across: Float[Array, "markers 3 3"]) -> list[int]:
-        """Markers of one picture that are where no pose has them, but has another: what they took is not theirs.
+        """Markers of one picture that are where no pose has them, but has another: their blobs belong to others.
 
-        The strangest first, each judged by all that are not.
+        The most unlikely first, each evaluated by all that are not.
         """
         kept, found, expected = np.any(across, axis=(1, 2)), list[int](), None
         while self._alone and len(self._shapes) and np.sum(kept) > FEWEST and len(found) < MOST_STRANGERS:
@@ -107,7 +106,7 @@ class LabelSwaps:
         return [k for k in found if left.other_gain(k, places[k], across[k]) > PROOF]
 
     def _gains_in_picture(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
-        """How much likelier this moment is with two labels exchanged (log), by all poses and all other markers."""
+        """Log-likelihood gain of this moment if two labels are exchanged, by all poses and all other markers."""
         if np.sum(seen) < FEWEST or not np.any(self._open):
             return {}
         expected = Expected.near(self._shapes, places, across, seen)
@@ -120,7 +119,7 @@ class LabelSwaps:
         return gains
 
     def _gains_by_nearest(self, places: Array, across: Array, seen: Array) -> dict[Pair, float]:
-        """The same, by the poses that come nearest, once as labels are and once with the two exchanged."""
+        """The same by the nearest poses, with labels as they are and exchanged."""
         gains = {}
         for first, second in self._most_doubtful(seen[:, None] | seen[None], MOST_PAIRS):
             pair, others = [first, second], seen.copy()

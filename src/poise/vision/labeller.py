@@ -1,7 +1,7 @@
-"""Labels of markers, moment after moment: blobs of all cameras in, places and pixels of each marker out.
+"""Labels of markers over time: blobs of all cameras in, positions and pixels of each marker out.
 
-A first frame is labelled by layouts that the performer may be in; from then on tracks, the body, colours and what each
-camera saw before decide together (`explain`), and what was taken for another marker is exchanged again (`label_swaps`).
+A first frame is labelled by possible layouts of the performer; then tracks, the body, colours and each camera's
+previous observations decide together (`explain`), and label swaps are undone (`label_swaps`).
 """
 
 from __future__ import annotations
@@ -24,30 +24,33 @@ from poise.vision.sighting import Sighting
 from poise.vision.tracks import Tracks
 from poise.vision.triangulate import projections, triangulate_all
 
-FIRST_FIT = 0.12  # metres per marker that the first frame may differ from the calibrated layout
-STAYS, COMES_BACK = 0.95, 0.3  # chances to see a marker that the camera has just seen, and that it has not
-OTHER_COLOUR = 0.4  # by which tints differ that cannot be one marker's
-TINT_MEMORY = 0.1  # of a marker's tint that each moment renews
+FIRST_FIT = 0.12  # metres per marker: largest deviation of the first frame from the calibrated layout
+STAYS, COMES_BACK = (
+    0.95,
+    0.3,
+)  # probabilities to see a marker that the camera has just seen, and one that it has not
+OTHER_COLOUR = 0.4  # difference of tints that cannot belong to one marker
+TINT_MEMORY = 0.1  # update rate of a marker's tint
 
 
 @dataclass(frozen=True, eq=False)
 class Wearer:
-    """Who wears the markers: where they are in typical poses, and how lively each is (1: as hands are)."""
+    """The wearer of the markers: their positions in typical poses, and the liveliness of each (1: like hands)."""
 
     shapes: Float[Array, "poses markers 3"]
     liveliness: Float[Array, "markers"]
 
     @classmethod
     def unknown(cls, markers: int) -> Wearer:
-        """Somebody, of whom nothing is known."""
+        """An unknown wearer."""
         return cls(np.zeros((0, markers, 3)), np.ones(markers))
 
 
 class Labeller:
-    """Tells the markers of one performer apart in the blobs of a rig."""
+    """Labels the markers of one performer in the blobs of a rig."""
 
     def __init__(self, rig: Rig, wearer: Wearer, *, tints: Float[Array, "markers 3"] | None = None) -> None:
-        """`tints` are the colours that markers are known to have, NaN where they are found out."""
+        """`tints` are the known colours of markers, NaN for those to be learned."""
         self.rig, self._wearer = rig, wearer
         self._worn = np.full((len(wearer.liveliness), 3), np.nan) if tints is None else tints
         self._matcher, self._matrices = Matcher(rig), projections(rig.cameras)
@@ -59,7 +62,7 @@ class Labeller:
         self._swaps = LabelSwaps(wearer.shapes, alone=self._alone)
 
     def begin(self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"]) -> Sighting:
-        """A first frame, by the layout that fits it best, wherever the performer stands and faces; else nothing."""
+        """Label a first frame by the layout that fits best, at any position and heading; else nothing."""
         self._tracks, self._was_seen = None, np.ones_like(self._was_seen)
         self._tints = self._worn.copy()
         self._swaps = LabelSwaps(self._wearer.shapes, alone=self._alone)
@@ -67,7 +70,7 @@ class Labeller:
         candidates = self._matcher.candidates(blobs)
         if (
             len(self.rig) > 2
-        ):  # what three cameras agree on is no ghost, and takes its blobs from those that are
+        ):  # points on which three cameras agree are real, and take their blobs from spurious ones
             candidates = exclusive(candidates)
         if len(candidates) > layouts.shape[1] // 2 + 1:
             points = np.stack([candidate.meeting.point for candidate in candidates])
@@ -82,9 +85,9 @@ class Labeller:
     def step(
         self, blobs: Sequence[Blobs], body: Float[Array, "markers 3"], seconds: float
     ) -> tuple[Sighting, list[Pair]]:
-        """A further frame, so many seconds later, with the body's markers expected at these places.
+        """Label a further frame, `seconds` later, with these predicted marker positions.
 
-        Also returns the pairs that have had each other's label until now.
+        Also returns the pairs whose labels were swapped until now.
         """
         if self._tracks is None:
             self._tracks = Tracks(body, liveliness=self._wearer.liveliness, alone=self._alone)
@@ -109,7 +112,7 @@ class Labeller:
         return sighting, exchanged
 
     def _dismiss(self, strangers: Sequence[int], body: Array, sighting: Sighting) -> None:
-        """Take labels back: these markers are looked for where the body has them."""
+        """Withdraw labels: these markers are searched where the body has them."""
         assert self._tracks is not None
         for marker in strangers:
             sighting.forget(marker)
@@ -123,7 +126,7 @@ class Labeller:
         blobs: Sequence[Blobs],
         straight: Sequence[Array],
     ) -> Sighting:
-        """What was chosen as a sighting; tracks follow it."""
+        """The chosen assignment as a sighting; tracks are updated."""
         assert self._tracks is not None
         sighting = Sighting.nothing(len(self.rig), len(chosen))
         flat = np.full_like(sighting.pixels, np.nan)
@@ -146,7 +149,7 @@ class Labeller:
     def _unlike(
         self, candidates: Sequence[Candidate], blobs: Sequence[Blobs]
     ) -> Float[Array, "markers points"]:
-        """Metres by which each point is farther off for the colour that it has."""
+        """Metres added to each point's distance for its colour."""
         seen = [np.mean([blobs[k].tints[number] for k, number in one.blobs], axis=0) for one in candidates]
         off = np.abs(self._worn[:, None] - np.stack(seen)[None]).max(axis=-1)
         return np.nan_to_num(STRAY * np.minimum(off / OTHER_COLOUR, 1.0))
@@ -159,7 +162,7 @@ class Labeller:
     def _begin_in_one(
         self, blobs: Sequence[Blobs], layouts: Float[Array, "layouts markers 3"], sighting: Sighting
     ) -> None:
-        """Where one camera alone sees the performer: places are a layout's own, for want of better ones."""
+        """Label a first frame of a single camera: positions are those of a layout, as a fallback."""
         seeing = [number for number, own in enumerate(blobs) if len(own)]
         if len(seeing) != 1 or len(blobs[seeing[0]]) <= layouts.shape[1] // 2 + 1:
             return
@@ -172,5 +175,5 @@ class Labeller:
 
 
 def _alike(tints: Float[Array, "markers 3"]) -> Bool[Array, "markers markers"]:
-    """Which markers may be taken for each other, as far as their colours go."""
+    """Mask of the pairs of markers that may be confused by colour."""
     return ~(np.abs(tints[:, None] - tints[None]).max(axis=-1) > OTHER_COLOUR)

@@ -18,7 +18,7 @@ def test_the_next_handle_is_suggested_and_pinned_by_a_click(studio: StudioPage) 
     studio.settled()
     offer = studio.page.get_by_role("note", name="Suggestion")
     studio.until(lambda: offer.count() == 1, "a suggestion")
-    assert "% of what is open" in offer.inner_text()
+    assert "% of the uncertainty" in offer.inner_text()
     joint = studio.page.evaluate("() => document.querySelector('.advice').innerText").split(":")[0]
     offer.get_by_role("button", name="Pin it").click()
     studio.wait("window.poise.state.handles.value.length === 2")

@@ -1,1 +1,1 @@
-"""People whom cameras see without markers: landmarks in pictures become a body that moves."""
+"""People seen by cameras without markers: landmarks in pictures become a moving body."""

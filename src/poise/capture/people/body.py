@@ -1,4 +1,4 @@
-"""The size of a person from rough places of landmarks over a whole take: one length per limb, shared by both sides."""
+"""The size of a person from rough landmark positions over a whole take: one length per limb, shared by both sides."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from poise.skeleton.roles import SIDES, common_ancestor, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-FEWEST = 3  # limbs of which the length must be seen
-SIZES = (0.5, 1.5)  # of the template's lengths that a limb may have
+FEWEST = 3  # smallest number of limbs with a visible length
+SIZES = (0.5, 1.5)  # range of a limb's length, relative to the template's
 _LIMBS = {
     "thigh": ("hip", "knee", "thigh", "shin"), "shin": ("knee", "ankle", "shin", "foot"),
     "upper arm": ("shoulder", "elbow", "upper_arm", "forearm"), "forearm": ("elbow", "wrist", "forearm", "hand"),
@@ -24,18 +24,18 @@ _LIMBS = {
 SOLE, ON_FLOOR = (
     0.03,
     0.05,
-)  # metres at which landmarks of standing feet are above the floor, and are off that
+)  # metres: height of the landmarks of standing feet, and its standard deviation
 USUAL_SIZE, OTHER_FLOOR = (
     0.1,
     0.5,
-)  # how far sizes are off, relatively, and beyond which the floor is not at zero
+)  # relative standard deviation of sizes, and the limit beyond which the floor is not at zero
 _ROUNDS = 4
 
 
 def fitted_body(
     skeleton: Skeleton, places: Float[Array, "frames 33 3"], *, height: float | None = None
 ) -> Skeleton:
-    """The template with the lengths of the person; with a height (metres), the whole at that size."""
+    """The template with the person's limb lengths; with a height (metres), scaled to it."""
     seen = _seen_lengths(places)
     if len(seen) < FEWEST:
         raise InvalidValueError(
@@ -54,9 +54,9 @@ def fitted_body(
 
 
 def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:
-    """How many times larger, and farther, a person is than rough places say: then feet stand on the floor, at zero.
+    """The factor on the person's size and distance with which the feet stand on the floor at zero.
 
-    The more exactly, the higher the camera is; where that is far from what places say, the floor is elsewhere.
+    It is more precise for a higher camera; if it is far from one, the floor is assumed to be elsewhere.
     """
     feet = places[:, [[INDEX[f"{side}_{part}"] for part in ("heel", "foot_index")] for side in SIDES], 1]
     lowest = feet.mean(axis=2).min(axis=1)
@@ -69,7 +69,7 @@ def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:
 
 
 def _seen_lengths(places: Float[Array, "frames 33 3"]) -> dict[str, float]:
-    """The middle over all frames of each length, where it is ever seen."""
+    """The median of each length over all frames in which it is visible."""
     at = {name: places[:, number] for name, number in INDEX.items()}
     spans = {part: [(at[f"{s}_{a}"], at[f"{s}_{b}"]) for s in SIDES] for part, (a, b, _, _) in _LIMBS.items()}
     spans["shoulders"] = [(at["left_shoulder"], at["right_shoulder"])]
@@ -96,7 +96,7 @@ def _own_lengths(skeleton: Skeleton) -> dict[str, float]:
 
 
 def _groups(skeleton: Skeleton) -> dict[str, list[int]]:
-    """Which joints' bones make up each length."""
+    """The joints whose bones make up each length."""
     at = {role: skeleton.index(role) for role in skeleton.roles}
     groups = {
         part: _below(skeleton, [(at[f"{side}_{a}"], at[f"{side}_{b}"]) for side in SIDES])

@@ -1,8 +1,7 @@
-"""The focal length of a camera of which nothing is known, from a person.
+"""Estimate the focal length of an unknown camera from a person.
 
-Near things look larger than far ones the more, the shorter the lens is for a picture of the same size. The detector's
-shapes say what of a person is near. The focal length is that under which they fit their pixels best, held by lenses as
-they mostly are.
+Perspective exaggerates near things more for a shorter lens at the same picture size. The detector's shapes show what
+is near. The focal length is the one under which they fit their pixels best, with a prior over typical lenses.
 """
 
 from __future__ import annotations
@@ -15,17 +14,17 @@ from scipy.optimize import minimize_scalar
 from poise.capture.people.watched import WatchedPerson, placed_shapes
 from poise.geometry.cameras import Camera
 
-USUAL = 0.25  # relative deviation of lenses from the usual one
-EXACT = 0.15  # relative deviation of what typical shapes say ...
-CURVED = 1.7  # ... whose misfit grows by so much of its least, times the squared relative error
-LONGER = 1.2  # times as long as lenses are the shapes make them seem
-WITHIN = 2.5  # times longer or shorter than usual
-MOST = 40  # frames that are looked at
+USUAL = 0.25  # relative standard deviation of lenses from the usual one
+EXACT = 0.15  # relative standard deviation of the estimate from typical shapes ...
+CURVED = 1.7  # ... whose misfit grows by this factor of its minimum, times the squared relative error
+LONGER = 1.2  # systematic factor by which the shapes overestimate the focal length
+WITHIN = 2.5  # largest factor from the usual focal length
+MOST = 40  # frames used
 _WEIGHT = 1.0 / (2.0 * CURVED * EXACT**2)
 
 
 def with_focal(person: WatchedPerson) -> WatchedPerson:
-    """The same person before a camera with the likeliest focal length; its own is the usual one."""
+    """The person with the camera's most likely focal length; its own is the usual one."""
     chosen = person.frames(slice(None, None, max(1, len(person) // MOST)))
     tried = np.linspace(-np.log(WITHIN), np.log(WITHIN), 9)
     least = min(misfit(chosen, by) for by in tried)
@@ -39,7 +38,7 @@ def with_focal(person: WatchedPerson) -> WatchedPerson:
 
 
 def misfit(person: WatchedPerson, by: float) -> float:
-    """Mean square of how far shapes are from pixels under exp(by) times the lens, in sides of the person's square."""
+    """Mean squared distance of shapes from pixels at exp(by) times the focal length, in sides of the square."""
     camera, pixels, weights = _lengthened(person.cameras[0], by), person.pixels[:, 0], person.weights[:, 0]
     off = camera.project(placed_shapes(camera, pixels, weights, person.shapes[:, 0])) - pixels
     squares = np.sum((off / person.sides[:, 0, None, None]) ** 2, axis=-1)

@@ -1,4 +1,4 @@
-"""The 33 landmarks that a detector finds on a person, in the order of BlazePose, and where each sits on a body."""
+"""The 33 landmarks of a person detector, in the order of BlazePose, and their positions on a body."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ OTHER_SIDE = tuple(
 UPPER, LOWER = tuple(range(INDEX["left_hip"])), tuple(range(INDEX["left_hip"], len(NAMES)))
 VISIBLE = 0.5  # visibility from which a landmark counts as seen
 
-# Role, how much less sure than a joint, and where it is from there: outwards, up and forward, in parts of stature.
+# Role, factor on a joint's standard deviation, and offset: outwards, up and forward, as fractions of stature.
 _SITES = {
     "shoulder": ("upper_arm", 1.0, (0.0, 0.0, 0.0)), "elbow": ("forearm", 1.0, (0.0, 0.0, 0.0)),
     "wrist": ("hand", 1.0, (0.0, 0.0, 0.0)), "hip": ("thigh", 1.5, (0.0, 0.0, 0.0)),
@@ -51,7 +51,7 @@ _ON_HEAD = "head"
 
 
 def handles_of(skeleton: Skeleton) -> tuple[list[Handle], Float[Array, "33"]]:
-    """Where each landmark sits on a skeleton, and how much less surely it says where that is than a joint does."""
+    """The position of each landmark on a skeleton, and the factor on its standard deviation."""
     neutral, found, looser = neutral_pose(skeleton), [], []
     for name in NAMES:
         side, part = _side_and_part(name)

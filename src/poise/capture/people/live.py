@@ -1,8 +1,8 @@
-"""A person before one camera as pictures come: the objective of a whole take, over the last moments alone.
+"""A person in front of one camera, live: the objective of a whole take, over a sliding window.
 
-For the first second the person is only watched: their size, which way is up and the floor are found from that. From
-then on each picture gives the newest pose of a window of frames that are solved together; the first two of
-them stay as they are, and carry what was before.
+During the first second the person is only observed: their size, the up direction and the floor are estimated. From
+then on each picture gives the newest pose of a window of frames that are solved together; its first two frames are
+fixed and carry the past.
 """
 
 from __future__ import annotations
@@ -29,29 +29,29 @@ from poise.solvers.problem import tangent_step
 from poise.solvers.solution import Solution, Status
 from poise.types import Array
 
-MEASURED = 1.0  # seconds for which a person is watched before the first pose ...
+MEASURED = 1.0  # seconds of observation before the first pose ...
 FEWEST = 10  # ... and pictures ...
-MOST = 12  # ... of which so many are solved, evenly spaced
+MOST = 12  # ... of which this many are solved, evenly spaced
 WINDOW = 12  # frames that are solved together
-LEFT = 0.04  # metres that a foot goes across the camera's rays when it leaves the floor
-FREE_FOR = 0.2  # seconds for which feet may leave the floor, before it is decided which of them stand
-HELD = 2  # of them, that stay as they are
-ASKED = 2  # newest frames for which the prior is asked
-HISTORY = 60  # frames from which it is found where a detector exchanged left and right
-FLOOR_WITHIN = 0.3  # seconds in which the floor is put below standing feet
-LONGEST_GAP = 0.5  # seconds after which who comes back is placed again ...
-AWAY = 5.0  # ... and after which a person is measured again who was not known yet; slow machines see one in a while
-PLACING = 8  # steps that place a body
+LEFT = 0.04  # metres that a foot moves across the camera's rays when it leaves the floor
+FREE_FOR = 0.2  # seconds for which feet may leave the floor, before contacts are decided
+HELD = 2  # of them, that are fixed
+ASKED = 2  # newest frames for which the prior is evaluated
+HISTORY = 60  # frames used to detect exchanged left and right
+FLOOR_WITHIN = 0.3  # seconds in which the floor is moved to standing feet
+LONGEST_GAP = 0.5  # seconds of absence after which a person is placed again ...
+AWAY = 5.0  # ... and after which one not yet measured is measured again
+PLACING = 8  # steps of placing a body
 CALM, QUICK, PACE = (
     4.0,
     2.0,
     1.5,
-)  # hertz of a freedom that stays, more for each unit a second, and of its speed
+)  # One Euro filter: hertz at rest, increase per unit of speed, and hertz of the speed
 TRUST = Trust(memory=0.2)  # chosen on the take of two persons, see docs/video.md
 
 
 class LivePerson:
-    """Give it what a camera sees of one person, moment by moment; it answers with poses once it knows the person."""
+    """Takes what a camera sees of one person, moment by moment; returns poses once the person is measured."""
 
     def __init__(
         self,
@@ -71,7 +71,7 @@ class LivePerson:
 
     @property
     def measured(self) -> CapturedPerson | None:
-        """The first second, from which the body is known; None before its end."""
+        """The measurement of the first second; None before its end."""
         return self._found if self._window is not None else None
 
     def step(self, seen: WatchedPerson, at: float) -> Solution | None:
@@ -94,7 +94,7 @@ class LivePerson:
         return None
 
     def _measure(self, fps: float) -> None:
-        """The body, its floor and which way is up, from some of what was seen so far."""
+        """Estimate the body, its floor and the up direction from the observations so far."""
         stride = -(-len(self._seen) // MOST)
         some = joined(list(self._seen)[::stride], fps / stride)
         some = some if self._lens_known else with_focal(some)
@@ -111,13 +111,13 @@ class LivePerson:
 
 
 class _Calm:
-    """Poses with less shaking: freedoms that stay are smoothed, fast ones follow (Casiez et al. 2012, One Euro)."""
+    """Smooths poses: degrees of freedom at rest are low-passed, fast ones follow (Casiez et al. 2012, One Euro)."""
 
     def __init__(self, space: PoseSpace, q: Float[Array, "size"]) -> None:
         self._space, self._q, self._last, self._speed = space, q, q, np.zeros(space.freedoms)
 
     def step(self, q: Float[Array, "size"], seconds: float) -> Float[Array, "size"]:
-        """The next pose, so many seconds after the last."""
+        """The next pose, this many seconds after the last."""
         self._speed += _share(PACE, seconds) * (tangent_step(self._last, q) / seconds - self._speed)
         share = _share(CALM + QUICK * np.abs(self._speed), seconds)
         self._last, self._q = q, self._space.integrate(self._q, share * tangent_step(self._q, q))
@@ -125,12 +125,12 @@ class _Calm:
 
 
 def _share(hertz: Any, seconds: float) -> Any:
-    """Of the way to a new value that a low pass of so many hertz goes at once."""
+    """The update rate of a low-pass filter with this cut-off."""
     return 1.0 / (1.0 + 1.0 / (2.0 * np.pi * hertz * seconds))
 
 
 def joined(moments: Sequence[WatchedPerson], fps: float) -> WatchedPerson:
-    """Moments of one camera as one take."""
+    """Join moments of one camera to one take."""
     pixels, visibility, shapes, sides = (
         np.concatenate([getattr(one, name) for one in moments])
         for name in ("pixels", "visibility", "shapes", "sides")
@@ -139,12 +139,12 @@ def joined(moments: Sequence[WatchedPerson], fps: float) -> WatchedPerson:
 
 
 class _Window(TakeSolver):
-    """The last frames of a take that has no end."""
+    """The last frames of a take without an end."""
 
     _q: Float[Array, "frames size"]
 
     def __init__(self, body: Prior, person: WatchedPerson, found: CapturedPerson, trust: Trust) -> None:
-        """It begins with the body where it was seen last."""
+        """Starts with the body where it was last seen."""
         handles, looser = handles_of(body.space.skeleton)
         self._raw, self._on_body = _filled(person), handles
         person = with_sides(self._raw).frames(slice(-WINDOW, None))
@@ -152,11 +152,11 @@ class _Window(TakeSolver):
         super().__init__(body, handles, looser, person, flattened(person.cameras[0], places), trust)
         self.held, self._levels = HELD, self._standing_levels(found)
         self._floor = 0.0
-        self._stood = np.full((WINDOW, 4, 3), np.nan)  # where heels and toes stand, frame by frame
+        self._stood = np.full((WINDOW, 4, 3), np.nan)  # positions of standing heels and toes, frame by frame
         self._place(places[-1:])
 
     def follow(self, seen: WatchedPerson, *, again: bool) -> Float[Array, "size"]:
-        """The pose at the next moment; `again` where nothing is known of the moments before."""
+        """The pose at the next moment; `again` if nothing is known of the previous ones."""
         self._raw = (
             _filled(seen) if again else joined([self._raw.frames(slice(1 - HISTORY, None)), seen], 1.0)
         )
@@ -178,7 +178,7 @@ class _Window(TakeSolver):
         return self._newest()
 
     def _stand(self) -> None:
-        """Decide which heels and toes stand: those that are slow, until a step without holding them draws them away."""
+        """Decide which heels and toes stand: slow ones, until a step without holding them moves them away."""
         lately = slice(-max(2, round(FREE_FOR * self.person.fps)), None)
         self._stood = np.concatenate([self._stood[1:], self._stood[-1:]])
         held, self._stood[lately] = self._stood[lately].copy(), np.nan
@@ -197,18 +197,18 @@ class _Window(TakeSolver):
             self._floor += rises / (FLOOR_WITHIN * self.person.fps)
 
     def _aside(self, places: Float[Array, "n 3"], others: Float[Array, "n 3"]) -> Float[Array, "n"]:
-        """How far places are apart as the camera sees it: across its rays, in metres."""
+        """The distance of positions across the camera's rays, in metres."""
         rays = places - self.person.cameras[0].centre
         rays /= np.linalg.norm(rays, axis=1, keepdims=True)
         gaps = others - places
         return np.linalg.norm(gaps - np.sum(gaps * rays, axis=1, keepdims=True) * rays, axis=1)
 
     def _gone_on(self) -> Float[Array, "size"]:
-        """The newest pose, moved on as it moved last."""
+        """The newest pose, extrapolated."""
         return self.space.integrate(self._q[-1], tangent_step(self._q[-2], self._q[-1]))
 
     def _place(self, places: Float[Array, "1 33 3"]) -> Float[Array, "size"]:
-        """All frames are alike: the one that is seen now, from its rough places, with a foot on the floor."""
+        """Set all frames to the one seen now, from its rough positions, with a foot on the floor."""
         self._q = np.repeat(rough_poses(self.prior, self._on_body, places), WINDOW, axis=0)
         self._stood[:], self.held = np.nan, 0
         self._hold_feet(self._q)
@@ -220,7 +220,7 @@ class _Window(TakeSolver):
         return self._newest()
 
     def _newest(self) -> Float[Array, "size"]:
-        """The newest pose on the floor, which seems to rise or sink where up is not quite known."""
+        """The newest pose on the floor, which seems to rise or sink if the up direction is inexact."""
         q = self._q[-1].copy()
         q[1] -= self._floor
         return q
@@ -230,13 +230,13 @@ class _Window(TakeSolver):
         return self._stood
 
     def _standing_levels(self, found: CapturedPerson) -> Float[Array, "4"]:
-        """How high heels and toes are that stand."""
+        """The heights of standing heels and toes."""
         motion = found.motion
         q = self.space.q_from_frames(motion.root_positions, motion.rotations)
         return np.asarray(np.percentile(self.space.points(q, self._feet)[..., 1], 10.0, axis=0))
 
 
 def _filled(person: WatchedPerson) -> WatchedPerson:
-    """A whole window that begins with its first moment for as long as there was nothing before."""
+    """A whole window, padded with its first moment if there is no past."""
     first = person.frames(slice(0, 1))
     return joined([*[first] * (WINDOW - len(person)), person], person.fps)

@@ -1,12 +1,12 @@
-"""The body of a person whom cameras see, over a whole take at once.
+"""Solve the body of a person seen by cameras, over a whole take at once.
 
 Over all frames t it minimises
 
     sum |pixel - seen(q)|^2 / s^2 + sum |shape - carried(q)|^2 / d^2 + prior(q) + sum |q''|^2 / a^2 + standing feet
 
-by Gauss-Newton steps on all frames together, a block-banded system (see `solvers.trajectory`). Pixels that a body
-cannot explain count less. The detector's shape counts where one camera leaves depths open, from its own middle.
-Feet that stand stay: heel and toes of a contact are drawn to one place on the floor, which is found with them.
+by Gauss-Newton steps on all frames together, a block-banded system (see `solvers.trajectory`). Outlier pixels are
+weighted less. The detector's shape is used if a single camera leaves depths undetermined, relative to its own centre.
+Standing feet stay: heel and toes of a contact are pulled to one position on the floor, which is estimated with them.
 """
 
 from __future__ import annotations
@@ -39,30 +39,30 @@ from poise.solvers.trajectory import (
 from poise.types import Array, Progress
 
 ROUNDS = 18
-ASKED_EVERY = 4  # rounds after which the prior is asked again
-CONTACTS = range(4, 16)  # rounds in which feet that stand are looked for; then they are known
-FEWEST_FRAMES = 3  # in which it can be seen that a foot stands
-LONGEST_STEP = 0.3  # radians or metres that any freedom goes in one step
-FIXED = 1e12  # precision of frames that stay as they are
-SETTLED = 2e-3  # radians or metres: a largest step this short ends the rounds
+ASKED_EVERY = 4  # rounds between evaluations of the prior
+CONTACTS = range(4, 16)  # rounds in which contacts are detected; then they are fixed
+FEWEST_FRAMES = 3  # shortest visible contact
+LONGEST_STEP = 0.3  # radians or metres: largest change of a degree of freedom per step
+FIXED = 1e12  # precision of fixed frames
+SETTLED = 2e-3  # radians or metres: the rounds end when the largest step is shorter
 
 
 @dataclass(frozen=True)
 class Trust:
-    """How exactly each kind of evidence is believed, as standard deviations."""
+    """Standard deviations of each kind of evidence."""
 
     pixels: float = 0.008  # of the side of the person's square
-    outlier: float = 2.5  # deviations at which a pixel counts half
+    outlier: float = 2.5  # standard deviations at which a pixel has half weight
     shape: float = 0.12  # metres
-    memory: float = 0.1  # seconds for which errors of a detector stay the same
-    standing: float = 0.004  # metres that a standing foot moves
-    floor: float = 0.01  # metres that standing feet are off the floor
+    memory: float = 0.1  # seconds: correlation time of a detector's errors
+    standing: float = 0.004  # metres: movement of a standing foot
+    floor: float = 0.01  # metres: height of standing feet above the floor
     smoothness: Smoothness = field(default_factory=lambda: Smoothness(turning=25.0, moving=4.0))
 
 
 @dataclass(frozen=True, eq=False)
 class SolvedTake:
-    """The poses of a take, how uncertain each joint's place is (metres), and which feet stand."""
+    """The poses of a take, the uncertainty of each joint's position (metres), and contacts."""
 
     q: Float[Array, "frames size"]
     sigmas: Float[Array, "frames joints"]
@@ -81,11 +81,11 @@ class TakeSolver:
         shapes: Float[Array, "frames 33 3"] | None,
         trust: Trust,
     ) -> None:
-        """`shapes` are rough places in the world, of which only the shape counts; None where rays meet."""
+        """`shapes` are rough world positions, of which only the shape counts; None if rays meet."""
         self.prior, self.space, self.person, self.trust = prior, prior.space, person, trust
         self.handles: Handles = self.space.handles(list(handles))
         self._shapes, self._looser = shapes, looser
-        self._first = len(person.cameras) * len(NAMES)  # the blocks of shapes come after those of pixels
+        self._first = len(person.cameras) * len(NAMES)  # the blocks of shapes follow those of pixels
         template = self._template(handles)
         self._body, self._integers = template.body, template.integers
         self._floats = np.repeat(template.floats[None], len(person), axis=0)
@@ -94,12 +94,12 @@ class TakeSolver:
         self._local = LocalGaussian([prior], self.space, Handles(np.empty(0, np.int64), np.empty((0, 3))))
         self._aim()
         self.standing = np.zeros((len(person), 2, 2), dtype=np.bool_)
-        self.held = 0  # first frames that stay as they are
+        self.held = 0  # first frames, which are fixed
 
     def solve(
         self, q: Float[Array, "frames size"], progress: Progress = lambda _done, _all: None
     ) -> SolvedTake:
-        """The take, from a rough one."""
+        """Solve the take from a rough initial guess."""
         q = q.copy()
         for number in range(ROUNDS):
             if number in CONTACTS and len(q) >= FEWEST_FRAMES:
@@ -128,7 +128,7 @@ class TakeSolver:
         return Problem(self.space, [*pixels, *places], limits=self.prior.limits)
 
     def _aim(self) -> None:
-        """Pixels into the rows, and how surely each is seen."""
+        """Write the pixels and their uncertainties into the rows."""
         person, count = self.person, len(NAMES)
         held = np.sqrt(max(1.0, self.trust.memory * person.fps))
         for k, camera in enumerate(person.cameras):
@@ -150,7 +150,7 @@ class TakeSolver:
             self._variances[:, 2 * self._first : 2 * self._first + 3 * count] = np.repeat(off, 3, axis=1)
 
     def _place_shapes(self, q: Float[Array, "frames size"]) -> None:
-        """Shapes where the body is now: only what they say of its form counts."""
+        """Move the shapes to the current body: only their form counts."""
         if self._shapes is None:
             return
         carried = self.space.points(q, self.handles)
@@ -159,7 +159,7 @@ class TakeSolver:
         self._floats[:, self._first : self._first + len(NAMES), 3:6] = places
 
     def _ask(self, q: Float[Array, "frames size"]) -> None:
-        """What the prior says around every pose."""
+        """Evaluate the prior around every pose."""
         freedoms = self.space.freedoms
         self._pulls, self._precisions = np.empty((len(q), freedoms)), np.empty((len(q), freedoms, freedoms))
         for frame in range(len(q)):
@@ -170,7 +170,7 @@ class TakeSolver:
         self._pulls[frame], self._precisions[frame] = said.pull, said.precision
 
     def _step(self, q: Float[Array, "frames size"]) -> float:
-        """One Gauss-Newton step of all frames; q moves. How far the largest freedom went."""
+        """Take one Gauss-Newton step of all frames, in place; return the largest change of a freedom."""
         self._place_shapes(q)
         freedoms = self.space.freedoms
         system, right = BlockBanded(len(q), freedoms), np.zeros((len(q), freedoms))
@@ -192,7 +192,7 @@ class TakeSolver:
         return float(largest.max())
 
     def _information(self, q: Float[Array, "frames size"], frame: int) -> tuple[Array, Array]:
-        """What one frame's rows and prior say: J' W e and J' W J."""
+        """The information of one frame's rows and prior: J' W e and J' W J."""
         errors, jacobian = (
             np.empty(self._variances.shape[1]),
             np.empty((self._variances.shape[1], q.shape[1] - 1)),
@@ -210,12 +210,12 @@ class TakeSolver:
         )
 
     def _find_feet(self, q: Float[Array, "frames size"]) -> None:
-        """Which heels and toes stand."""
+        """Detect standing heels and toes."""
         motion = Motion(self.space.skeleton, self.person.fps, *self.space.frames_from_q(q))
         self.standing = foot_contacts(motion).points
 
     def _hold_feet(self, q: Float[Array, "frames size"]) -> None:
-        """Heels and toes that stand are drawn to their places."""
+        """Pull standing heels and toes to their positions."""
         first, rows = self._first + len(NAMES), 2 * self._first + 3 * len(NAMES)
         places = self._foot_places(q)
         self._floats[:, first : first + 4, 3:6] = np.nan_to_num(places)
@@ -223,7 +223,7 @@ class TakeSolver:
         self._variances[:, rows : rows + 12] = np.where(np.isnan(places), np.inf, sure).reshape(len(q), 12)
 
     def _foot_places(self, q: Float[Array, "frames size"]) -> Float[Array, "frames 4 3"]:
-        """Where every heel and toe stands: one place for as long as it does; NaN where it does not."""
+        """The position of every standing heel and toe, constant during a contact; NaN if it does not stand."""
         carried = self.space.points(q, self._feet)
         places = np.full(carried.shape, np.nan)
         for column, stands in enumerate(self.standing.reshape(len(q), 4).T):
@@ -234,7 +234,7 @@ class TakeSolver:
         return places
 
     def _uncertainty(self, q: Float[Array, "frames size"]) -> Float[Array, "frames joints"]:
-        """A deviation per axis of where each joint is, from what its own frame says."""
+        """Standard deviation per axis of each joint's position, from its own frame."""
         every = Handles(np.arange(len(self.space.skeleton)), np.zeros((len(self.space.skeleton), 3)))
         found = np.empty((len(q), len(every)))
         for frame in range(len(q)):

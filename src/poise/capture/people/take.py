@@ -1,4 +1,4 @@
-"""From what cameras saw of a person to a body in motion: its size, its poses, how sure they are, and the floor."""
+"""From observations of a person by cameras to a moving body: size, poses, uncertainty and the floor."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from poise.solvers.follow import Follower
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
 
-ROUGH = 0.05  # metres: how exactly the first guess meets rough places
+ROUGH = 0.05  # metres: tolerance of the initial guess to rough positions
 
 
 @dataclass(frozen=True, eq=False)
 class CapturedPerson:
-    """A person in motion, the cameras that saw them (in the same world), and how sure each joint's place is."""
+    """A moving person, the cameras that saw them (in the same world), and each joint's uncertainty."""
 
     motion: Motion
     cameras: Sequence[Camera]
     sigmas: Float[Array, "frames joints"]  # metres per axis
     standing: Bool[Array, "frames 2"]  # left and right foot
-    rough: Motion  # the detector's own shapes, or meeting rays, on the same body: what it began with
+    rough: Motion  # the initial guess on the same body: the detector's shapes, or meeting rays
 
 
 def capture_person(
@@ -48,7 +48,7 @@ def capture_person(
     trust: Trust | None = None,
     progress: Progress = lambda _done, _all: None,
 ) -> CapturedPerson:
-    """The person's motion. Where the camera is not `known` (one alone), up and the floor are found from the person."""
+    """The person's motion. If the camera is not `known` (one alone), up and the floor are estimated from the person."""
     person, prior = with_sides(person), prior or UniversalPrior()
     places = rough_places(person)
     if not known:
@@ -83,7 +83,7 @@ def _at_size(person: WatchedPerson, places: Array, factor: float) -> Float[Array
 def rough_poses(
     prior: Prior, handles: Sequence[Handle], places: Float[Array, "frames 33 3"]
 ) -> Float[Array, "frames size"]:
-    """Each frame by itself from rough places; frames in which nothing is seen stay as the one before."""
+    """Each frame by itself from rough positions; frames without observations repeat the previous one."""
     follower, found = Follower(partial(Solver, prior)), []
     for frame in places:
         seen = np.isfinite(frame).all(axis=1)
@@ -98,7 +98,7 @@ def rough_poses(
 
 
 def _on_floor(found: CapturedPerson) -> CapturedPerson:
-    """The same picture with the floor at zero and the person around the origin: both move together."""
+    """The same picture with the floor at zero and the person at the origin: both move together."""
     start = found.motion.root_positions[0]
     shift = -np.array([start[0], floor_height(found.motion), start[2]])
     cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]

@@ -1,4 +1,4 @@
-"""What cameras saw of one person, and rough places of its landmarks from that."""
+"""Observations of one person by cameras, and rough landmark positions from them."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.types import Array
 
-LEAST_SEEN = 0.1  # visibility below which a landmark says nothing
-EXCHANGE = 1e-3  # sides of the person's square that a frame with sides exchanged costs
-DEPTH = 0.8  # of depths in the detector's shapes that are true
-_OFF = 0.05  # metres at which a ray that misses where others meet counts half
+LEAST_SEEN = 0.1  # visibility below which a landmark is ignored
+EXCHANGE = 1e-3  # sides of the person's square: cost of a frame with exchanged sides
+DEPTH = 0.8  # share of the depths in the detector's shapes that is true
+_OFF = 0.05  # metres at which a ray that misses the others has half weight
 _ROUNDS = 5
 
 
@@ -24,8 +24,8 @@ _ROUNDS = 5
 class WatchedPerson:
     """Landmarks of one person in the pictures of one camera or several, frame by frame.
 
-    Pixels know nothing of a lens and are NaN where the camera did not see the person. `shapes` are the detector's guess
-    in metres, from between the hips, along the axes of each camera. `sides` are the squares they were found in.
+    Pixels are undistorted, and NaN if the camera did not see the person. `shapes` are the detector's estimates in
+    metres, relative to the middle of the hips, in each camera's axes. `sides` are the detection squares.
     """
 
     cameras: Sequence[Camera]
@@ -43,7 +43,7 @@ class WatchedPerson:
         return len(self.pixels)
 
     def frames(self, chosen: slice) -> WatchedPerson:
-        """Some of the frames."""
+        """A range of frames."""
         return WatchedPerson(
             self.cameras,
             self.pixels[chosen],
@@ -54,7 +54,7 @@ class WatchedPerson:
         )
 
     def of_cameras(self, chosen: Sequence[int]) -> WatchedPerson:
-        """What some of the cameras saw."""
+        """The observations of some cameras."""
         own = list(chosen)
         return WatchedPerson(
             [self.cameras[k] for k in own], self.pixels[:, own], self.visibility[:, own], self.shapes[:, own],
@@ -63,16 +63,16 @@ class WatchedPerson:
 
     @property
     def weights(self) -> Float[Array, "frames cameras 33"]:
-        """How much each pixel counts: its visibility, and nothing where it is not seen."""
+        """The weight of each pixel: its visibility, and zero if it is not seen."""
         seen = np.isfinite(self.pixels).all(axis=-1) & (self.visibility > LEAST_SEEN)
         return np.where(seen, self.visibility, 0.0)
 
 
 def with_sides(person: WatchedPerson) -> WatchedPerson:
-    """The same with left and right as they go on from frame to frame: detectors exchange them for a while.
+    """The same with consistent left and right over time: detectors exchange them for a while.
 
-    Upper and lower body by themselves: of all ways to exchange sides in some frames, the one along which pixels move
-    least, and among like ones that with the fewest frames exchanged (Viterbi's recursion).
+    Upper and lower body separately: the assignment along which pixels move least and, among equal ones, with the
+    fewest exchanged frames (Viterbi's recursion).
     """
     pixels, visibility, shapes = person.pixels.copy(), person.visibility.copy(), person.shapes.copy()
     for camera in range(len(person.cameras)):
@@ -88,7 +88,7 @@ def with_sides(person: WatchedPerson) -> WatchedPerson:
 
 
 def _exchanged(own: Float[Array, "frames points 2"], other: Float[Array, "frames points 2"]) -> Array:
-    """The frames in which sides are exchanged."""
+    """Mask of the frames with exchanged sides."""
     stays = np.linalg.norm(np.diff(own, axis=0), axis=2).mean(axis=1)
     turns = np.linalg.norm(own[1:] - other[:-1], axis=2).mean(axis=1)
     costs, came = np.array([0.0, EXCHANGE]), np.zeros((len(own), 2), dtype=np.int64)
@@ -102,7 +102,7 @@ def _exchanged(own: Float[Array, "frames points 2"], other: Float[Array, "frames
 
 
 def rough_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
-    """Where the landmarks are, roughly: where rays meet, or the detector's shape where its pixels want it."""
+    """Rough landmark positions: where rays meet, or the detector's shape placed by its pixels."""
     guessed = [
         placed_shapes(camera, person.pixels[:, k], person.weights[:, k], person.shapes[:, k])
         for k, camera in enumerate(person.cameras)
@@ -116,9 +116,9 @@ def rough_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
 def placed_shapes(
     camera: Camera, pixels: Float[Array, "frames 33 2"], weights: Float[Array, "frames 33"], shapes: Array
 ) -> Float[Array, "frames 33 3"]:
-    """The detector's shapes in the world, each where its pixels are met best.
+    """The detector's shapes in the world, each placed to fit its pixels best.
 
-    A shape is as seen in the middle of a picture: it is turned to the ray on which the person stands.
+    A shape is as seen in the middle of a picture: it is rotated to the ray on which the person stands.
     """
     found = np.full(shapes.shape, np.nan)
     for frame in np.flatnonzero((weights > VISIBLE).sum(axis=1) >= 4).tolist():
@@ -130,7 +130,7 @@ def placed_shapes(
 
 
 def flattened(camera: Camera, places: Float[Array, "frames 33 3"]) -> Float[Array, "frames 33 3"]:
-    """Places with the share of their depths that is true, around their middle."""
+    """Positions with depths reduced to their true share, around their centre."""
     middle = places.mean(axis=1, keepdims=True)
     along = middle - camera.centre
     along = along / np.linalg.norm(along, axis=-1, keepdims=True)
@@ -148,7 +148,7 @@ def rays_of(camera: Camera, pixels: Float[Array, "*n 2"]) -> Float[Array, "*n 3"
 def ray_gaps(
     first: Camera, pixels: Float[Array, "*n 2"], second: Camera, others: Float[Array, "*n 2"]
 ) -> Float[Array, "*n"]:
-    """How far the rays of two cameras miss each other, in metres; that they meet behind a camera counts as far off."""
+    """The distance between the rays of two cameras, in metres; large if they meet behind a camera."""
     a, b, apart = rays_of(first, pixels), rays_of(second, others), second.centre - first.centre
     across = np.cross(a, b)
     size = np.maximum(np.linalg.norm(across, axis=-1), 1e-9)
@@ -157,7 +157,7 @@ def ray_gaps(
 
 
 def meeting_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
-    """Where the rays of each landmark meet; rays that miss it count less. NaN where fewer than two cameras see it."""
+    """The meeting point of each landmark's rays, with outlier rays weighted less; NaN with fewer than two cameras."""
     rays = np.stack(
         [rays_of(camera, np.nan_to_num(person.pixels[:, k])) for k, camera in enumerate(person.cameras)],
         axis=1,
@@ -177,14 +177,14 @@ def meeting_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
 
 
 def _turn_to(direction: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """The shortest turn that takes the optical axis to a direction."""
+    """The shortest rotation from the optical axis to a direction."""
     x, y, z = direction / np.linalg.norm(direction)
     cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
     return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + z))
 
 
 def _shift(centre: Array, rays: Array, points: Array, weights: Array) -> Float[Array, "3"]:
-    """What must be added to points for them to lie on their rays, as nearly as they can."""
+    """The shift that brings points as close as possible to their rays."""
     across = weights[:, None, None] * (np.eye(3) - rays[:, :, None] * rays[:, None, :])
     right = np.einsum("nab,nb->a", across, centre - points)
     return np.asarray(np.linalg.solve(across.sum(axis=0), right))

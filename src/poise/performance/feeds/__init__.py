@@ -1,7 +1,7 @@
-"""Other programs' live protocols: vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME give frames as they come.
+"""Live protocols of other programs: vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME.
 
-A feed is a generator of frames, one module each. It waits for the next frame no longer than `POLL` before it asks
-whether to go on.
+A feed is a generator of frames, one module each. It waits at most `POLL` seconds for the next frame before it asks
+whether to continue.
 """
 
 from __future__ import annotations
@@ -24,16 +24,16 @@ from poise.types import Array
 
 GoOn = Callable[[], bool]
 Ready = Callable[[str], None]
-"""Called with where the feed listens, or what it is connected to, in words."""
+"""Called with a description of where the feed listens, or what it is connected to."""
 
 POLL = 0.2  # seconds
-LONGEST = 1e12  # seconds: clocks count from anywhere
+LONGEST = 1e12  # seconds: clocks may start anywhere
 DAMAGED = (ValueError, TypeError, KeyError, IndexError, OverflowError, RecursionError, struct.error)
-"""What reading bytes that are not what they should be ends in; such a packet is passed over."""
+"""Exceptions from reading malformed bytes; such a packet is skipped."""
 LARGEST = 65_535  # bytes of a datagram
 BODY = (*(f"{side}_{part}" for side in SIDES for part in ("hand", "foot", "upper_arm")), "pelvis", "head")
-"""What is followed of a feed that has a whole body, as roles."""
-FEEDS = {  # its name, which is its module's, and what is written after the colon
+"""The roles that are followed of a feed with a whole body."""
+FEEDS = {  # name (that of its module), and what follows the colon
     "vmc": "a port, or HOST:PORT; 39539",
     "rokoko": "a port, or HOST:PORT; 14043",
     "natnet": "the host of Motive; 127.0.0.1",
@@ -44,7 +44,7 @@ FEEDS = {  # its name, which is its module's, and what is written after the colo
 
 @dataclass(frozen=True, eq=False)
 class LiveFrame:
-    """One moment: places in metres (Y up) and, where the protocol has them, turns in the world (wxyz), by label."""
+    """One moment: positions in metres (Y up) and, if the protocol has them, world rotations (wxyz), by label."""
 
     places: Mapping[str, Array]
     turns: Mapping[str, Array] = field(default_factory=dict)
@@ -52,14 +52,14 @@ class LiveFrame:
 
 
 def is_feed(take: str) -> bool:
-    """Whether a take is named as one of the feeds."""
+    """Whether a take is the name of a feed."""
     return take.partition(":")[0] in FEEDS and ":" in take
 
 
 def open_feed(
     take: str, *, go_on: GoOn = lambda: True, ready: Ready = lambda _where: None
 ) -> Iterator[LiveFrame]:
-    """The frames of a feed; what the network refuses is a PoiseError."""
+    """The frames of a feed; network errors are raised as a PoiseError."""
     name, _, where = take.partition(":")
     feed: Callable[[str, GoOn, Ready], Iterator[LiveFrame]] = import_module(f"{__name__}.{name}").frames
     try:
@@ -69,7 +69,7 @@ def open_feed(
 
 
 def _plausible(frame: LiveFrame) -> LiveFrame:
-    """A frame in which what cannot be was not seen: places that are not finite or too far away, turns by nothing."""
+    """The frame without implausible values: positions not finite or too far away, zero quaternions."""
     here = {name: bool(np.all(np.abs(at) <= FARTHEST)) for name, at in frame.places.items()}
     lengths = {name: float(np.linalg.norm(turn)) for name, turn in frame.turns.items()}
     known = frame.seconds is not None and abs(frame.seconds) < LONGEST
@@ -85,12 +85,12 @@ def _plausible(frame: LiveFrame) -> LiveFrame:
 
 
 def markers_of(take: str) -> tuple[str, ...] | None:
-    """The labels to follow where a feed has a whole body by our roles; None where labels are the user's own."""
+    """The labels to follow if a feed has a whole body by our roles; None if labels are the user's own."""
     return BODY if take.partition(":")[0] in ("vmc", "rokoko") else None
 
 
 def fitted(frames: Iterator[LiveFrame], skeleton: Skeleton) -> Iterator[LiveFrame]:
-    """The frames with places scaled to a body, where they show whole legs: those of a character of another size."""
+    """The frames with positions scaled to a body, if whole legs are visible: for characters of another size."""
     ratio: float | None = None
     for frame in frames:
         ratio = ratio or _leg_ratio(frame.places, skeleton)
@@ -106,17 +106,17 @@ def _leg_ratio(places: Mapping[str, Array], skeleton: Skeleton) -> float | None:
 
 
 def address(where: str, port: int, *, host: str = "127.0.0.1") -> tuple[str, int]:
-    """Host and port of PORT, HOST, HOST:PORT or nothing."""
+    """Host and port from PORT, HOST, HOST:PORT or nothing."""
     first, _, last = where.rpartition(":")
     if where and not last.isdigit() and not first:
         return last, port
     if last and not (last.isdigit() and int(last) < 65536):
-        raise InvalidValueError(f"a port is a number up to 65535; got {last!r}")
+        raise InvalidValueError(f"a port must be a number up to 65535; got {last!r}")
     return first or host, int(last) if last else port
 
 
 def datagrams(server: socket.socket, go_on: GoOn) -> Iterator[bytes]:
-    """What arrives at a socket, until `go_on` says no."""
+    """Yield what arrives at a socket, until `go_on` returns false."""
     server.settimeout(POLL)
     while go_on():
         try:

@@ -1,7 +1,7 @@
-"""Lab Streaming Layer: a stream of type MoCap whose channels are places, as its description says.
+"""Lab Streaming Layer: a stream of type MoCap whose channels are positions, by its description.
 
-Channels are labelled left_hand.x (or left_hand_x), or have a marker and a type (PositionX) as LSL's description of
-motion capture asks. Y is up; millimetres and centimetres are turned to metres where `unit` says so.
+Channels are labelled left_hand.x (or left_hand_x), or have a marker and a type (PositionX) as in LSL's description of
+motion capture. Y is up; millimetres and centimetres are converted to metres according to `unit`.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ _LABEL = re.compile(r"(.+?)[._ ]([xyz])$", re.IGNORECASE)
 
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
-    """Frames by the markers that the channels are of."""
+    """Yield frames by the markers of the channels."""
     inlet = _opened(where, go_on)
     if inlet is None:
         return
@@ -28,7 +28,7 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     columns, scale = read_channels(info)
     if not columns:
         raise PoiseError(
-            f"the stream {info.name()!r} has no channels with places; expected labels such as head.x"
+            f"the stream {info.name()!r} has no position channels; expected labels such as head.x"
         )
     ready(f"connected to {info.name()}")
     while go_on():
@@ -40,7 +40,7 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
 
 
 def read_channels(info: Any) -> tuple[dict[str, list[int]], float]:
-    """The columns of x, y and z of every marker that has all three, and metres per unit."""
+    """The columns of x, y and z of every complete marker, and metres per unit."""
     found: dict[str, dict[str, int]] = {}
     scale, channel = 1.0, info.desc().child("channels").first_child()
     for column in range(info.channel_count()):

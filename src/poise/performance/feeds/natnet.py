@@ -1,7 +1,7 @@
 """NatNet, OptiTrack's protocol (3.0 and newer, as Motive 2 and 3 speak it): markers of sets and rigid bodies by name.
 
-Motive is asked over its command port for its version and for the names; frames come to the same socket (unicast), or
-by multicast. Motive streams metres with Y up unless it is set otherwise.
+Motive is asked over its command port for its version and names; frames come to the same socket (unicast), or by
+multicast. Motive streams metres with Y up by default.
 """
 
 from __future__ import annotations
@@ -20,20 +20,20 @@ from poise.performance.feeds import DAMAGED, LARGEST, POLL, GoOn, LiveFrame, Rea
 
 COMMANDS, DATA, GROUP = 1510, 1511, "239.255.42.99"
 _CONNECT, _INFO, _ASK_NAMES, _NAMES, _FRAME, _ALIVE = 0, 1, 4, 5, 7, 10
-_ALL = "all"  # a set that Motive adds, of every marker without names
+_ALL = "all"  # a set that Motive adds, with all markers, unnamed
 Version = tuple[int, int]
 
 
 @dataclass
 class Names:
-    """What Motive calls things: the markers of each set in order, and rigid bodies by number."""
+    """Motive's names: the markers of each set in order, and rigid bodies by number."""
 
     sets: dict[str, list[str]] = field(default_factory=dict)
     bodies: dict[int, str] = field(default_factory=dict)
 
 
 class Packet:
-    """Bytes that are read from the front."""
+    """Bytes read from the front."""
 
     def __init__(self, data: bytes) -> None:
         self.data, self.at = data, 0
@@ -55,14 +55,14 @@ class Packet:
         return found
 
     def points(self, count: int) -> np.ndarray:
-        """Places; a count that the packet cannot hold is a ValueError."""
+        """Positions; a count that exceeds the packet is a ValueError."""
         found = np.frombuffer(self.data, "<f4", 3 * count, self.at).reshape(count, 3).astype(np.float64)
         self.at += 12 * count
         return found
 
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
-    """Frames by the names of markers and of rigid bodies."""
+    """Yield frames by the names of markers and rigid bodies."""
     server = address(where, COMMANDS)
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link, _multicast() as group:
         link.connect(server)
@@ -88,7 +88,7 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
 
 
 def read_version(packet: Packet) -> Version:
-    """The protocol's version, from the server's description of itself."""
+    """The protocol version, from the server's description."""
     packet.at += 256 + 4  # its name, and its own version
     major, minor = packet.numbers("BB")
     if major < 3:
@@ -99,7 +99,7 @@ def read_version(packet: Packet) -> Version:
 
 
 def read_names(packet: Packet, version: Version) -> Names:
-    """Sets of markers and rigid bodies; other things come after them and are passed over."""
+    """Sets of markers and rigid bodies; later sections are skipped."""
     names = Names()
     for _ in range(packet.count()):
         kind = packet.count()
@@ -110,7 +110,7 @@ def read_names(packet: Packet, version: Version) -> Names:
         elif kind == 1:
             name = packet.text()
             names.bodies[packet.count()] = name
-            packet.at += 16 if version < (4, 2) else 32  # its parent, and where it hangs on it
+            packet.at += 16 if version < (4, 2) else 32  # its parent, and its offset
             markers = packet.count()
             packet.at += 16 * markers
             if version >= (4, 0):
@@ -143,7 +143,7 @@ def read_frame(packet: Packet, version: Version, names: Names) -> LiveFrame:
 
 
 def _part(packet: Packet, version: Version) -> int:
-    """How many things a part of a frame has; its size in bytes follows in newer versions."""
+    """The number of items in a part of a frame; newer versions follow it by the size in bytes."""
     count = packet.count()
     if version >= (4, 1):
         packet.count()
@@ -151,7 +151,7 @@ def _part(packet: Packet, version: Version) -> int:
 
 
 def _seen(points: np.ndarray) -> np.ndarray:
-    """Places, NaN where a marker was not seen, which Motive puts at the origin."""
+    """Positions, with NaN for unseen markers, which Motive puts at the origin."""
     return np.where(np.any(points, axis=-1, keepdims=True), points, np.nan)
 
 
@@ -162,14 +162,14 @@ def _request(kind: int, content: bytes) -> bytes:
 def _multicast() -> socket.socket:
     group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
     group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with suppress(OSError):  # without a network that does multicast, unicast is left
-        group.bind((GROUP, DATA))  # what is sent to this machine alone does not come here
+    with suppress(OSError):  # without multicast, unicast remains
+        group.bind((GROUP, DATA))  # unicast packets do not arrive here
         group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + bytes(4))
     return group
 
 
 def _both(link: socket.socket, group: socket.socket, go_on: GoOn) -> Iterator[bytes]:
-    """What comes to either socket; nothing, from time to time, while nothing comes."""
+    """Yield what arrives at either socket; empty bytes from time to time otherwise."""
     while go_on():
         found = select.select([link, group], [], [], POLL)[0]
         if not found:
@@ -178,4 +178,4 @@ def _both(link: socket.socket, group: socket.socket, go_on: GoOn) -> Iterator[by
             try:
                 yield one.recv(LARGEST)
             except ConnectionRefusedError:
-                yield b""  # nobody is there yet
+                yield b""  # nobody is sending yet

@@ -1,6 +1,6 @@
 """QTM's real-time protocol (Qualisys, version 1.8 and newer): labelled markers in millimetres over TCP.
 
-The axis that is up is the one that the project says, +Z unless it says another.
+The up axis is that of the project, by default +Z.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
 
 
 def read_settings(xml: bytes) -> tuple[list[str], np.ndarray]:
-    """The labels in order, and the turn from the laboratory's axes to ours."""
+    """The labels in order, and the rotation from the laboratory's axes to ours."""
     try:
         tree = Tree.fromstring(xml.rstrip(b"\0"))
     except Tree.ParseError as error:
@@ -69,7 +69,7 @@ def read_frame(content: bytes, labels: list[str], turn: np.ndarray) -> LiveFrame
 
 
 def _size(waiting: bytes) -> int:
-    """How long the packet is that begins here."""
+    """The length of the packet that begins here."""
     size = int(struct.unpack_from("<I", waiting)[0])
     if not 8 <= size <= _LONGEST:
         raise PoiseError(f"QTM sent a packet of {size} bytes; is this its real-time port?")
@@ -83,7 +83,7 @@ def _say(link: socket.socket, words: str) -> None:
 def _answer(link: socket.socket, wanted: int) -> bytes:
     for kind, content in _packets(link, lambda: True):
         if kind == _ERROR:
-            raise PoiseError(f"QTM refuses: {content.decode(errors='replace').rstrip(chr(0))}")
+            raise PoiseError(f"QTM reports an error: {content.decode(errors='replace').rstrip(chr(0))}")
         if kind == wanted:
             return content
     raise PoiseError("QTM ended the connection")

@@ -1,4 +1,4 @@
-"""A motion from a feed that has a whole body: bones as the sender's, turned as it says."""
+"""A motion from a feed with a whole body: the sender's bones and rotations."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _ROLES = {bone: role for role, bone in BONES.items()}
 
 
 class BodyRecording:
-    """Frames are added as they come; those without the bones of the first are left out."""
+    """Frames are added as they arrive; those without the bones of the first are left out."""
 
     def __init__(self) -> None:
         self._roles: list[str] = []
@@ -29,7 +29,7 @@ class BodyRecording:
         return len(self._poses)
 
     def add(self, frame: LiveFrame) -> Pose | None:
-        """The pose of one more frame; None if it lacks the pelvis, or a bone that the first had."""
+        """The pose of one more frame; None if it lacks the pelvis, or a bone of the first."""
         if not self._roles and "pelvis" in frame.turns:
             self._roles = [role for role in BONES if role in frame.turns]
             self._parents = [_above(role, self._roles) for role in self._roles]
@@ -50,7 +50,7 @@ class BodyRecording:
         return self._poses[-1]
 
     def motion(self, fps: float, *, name: str = "") -> Motion:
-        """The frames at an even rate, the latest at each moment; as they came where their times do not grow."""
+        """The frames at an even rate, the latest at each moment; unchanged if their times do not increase."""
         if not self._poses:
             raise InvalidValueError("no frame with a whole body arrived; check the port and the sender")
         kept = [self._poses[number] for number in self._even(fps)]

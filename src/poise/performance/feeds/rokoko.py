@@ -1,6 +1,6 @@
 """Rokoko Studio's custom live stream, JSON version 3 over UDP: the joints of its first actor, by our roles.
 
-Turns are left out: they are relative to a rest pose that the stream does not hold.
+Rotations are left out: they are relative to a rest pose that is not in the stream.
 """
 
 from __future__ import annotations

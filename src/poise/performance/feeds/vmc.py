@@ -1,7 +1,7 @@
 """VMC in: the bones of a humanoid, and trackers, over OSC from VSeeFace, Warudo, VirtualMotionCapture or Poise itself.
 
-A frame may come in several datagrams. It is complete once every bone of the frame before has come again, or one comes
-twice.
+A frame may come in several datagrams. It is complete when every bone of the previous frame has arrived again, or one
+arrives twice.
 """
 
 from __future__ import annotations
@@ -43,13 +43,13 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
                 yield _frame(new)
                 known, new = set(new), {}
             new[kind, name] = placed
-        if known and known <= set(new):  # at once, without waiting for the next frame
+        if known and known <= set(new):  # complete: no need to wait for the next frame
             yield _frame(new)
             new = {}
 
 
 def _messages(data: bytes) -> Iterator[tuple[str, str, Placed]]:
-    """What a datagram says of places: the address, a name, and place and turn in our world."""
+    """The positions in a datagram: the address, a name, and position and rotation in our world."""
     from pythonosc.osc_packet import OscPacket
 
     for message in [timed.message for timed in OscPacket(data).messages]:
@@ -76,7 +76,7 @@ def _frame(new: dict[tuple[str, str], Placed]) -> LiveFrame:
 
 
 def _place(bone: str, bones: dict[str, Placed], root: Placed | None, worlds: dict[str, Placed]) -> Placed:
-    """Where a bone is in the world, and how it is turned from the T-pose."""
+    """World position of a bone, and its rotation from the T-pose."""
     if bone not in worlds:
         above = ABOVE.get(bone)
         while above is not None and above not in bones:
