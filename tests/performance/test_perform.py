@@ -167,7 +167,7 @@ def test_any_model_performs_by_its_ordinary_guide(
     assert _degrees(frames, test_walk[:60]).mean() < 6.0
     assert shortfall_of(frames).unmet == 0
     np.testing.assert_array_equal(frames[44].q, frames[39].q)
-    with pytest.raises(InvalidValueError, match="only a local model takes the root from the torso"):
+    with pytest.raises(InvalidValueError, match="only a local model can take the root from the torso"):
         Performance(gaussian, layout, root="torso")
 
 
@@ -175,20 +175,20 @@ def test_a_take_is_performed_in_one_call(walks: list[Motion], take: Markers, tmp
     model = GaussianPrior.learn(walks, clusters=10)
     seen = take[:20]
     performed = poise.perform(model, seen)
-    assert str(performed.shortfall) == "all that was seen is met"
+    assert str(performed.shortfall) == "all observations are met"
     assert (len(performed.motion), performed.motion.fps) == (20, take.fps)
     off = [frame.markers - points for frame, points in zip(performed.frames, seen.points, strict=True)]
     assert np.abs(off).max() < 0.005
     files = poise.save(model, tmp_path / "walk.poise"), seen.save(tmp_path / "take.trc")
     again = poise.perform(*files)
     assert np.allclose(again.motion.positions, performed.motion.positions, atol=0.005)
-    with pytest.raises(InvalidValueError, match="is live; make a Performance"):
+    with pytest.raises(InvalidValueError, match="is live; create a Performance"):
         poise.perform(model, "udp:9000")
     assert poise.perform(None, seen).frames[-1].prior.kind == "universal"
 
 
 def test_wrong_frames_are_refused(performance: Performance) -> None:
-    with pytest.raises(InvalidValueError, match="a frame is"):
+    with pytest.raises(InvalidValueError, match="a frame must be"):
         performance.step(np.zeros((3, 3)))
 
 

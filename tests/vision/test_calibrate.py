@@ -51,7 +51,7 @@ def test_a_spoilt_view_is_left_out(views):
 
 def test_too_few_and_mixed_views_are_refused(views):
     few = dict(list(views[0].items())[:3])
-    with pytest.raises(InvalidValueError, match="4 good views"):
+    with pytest.raises(InvalidValueError, match="4 different good views"):
         calibrate_lens(few)
     with pytest.raises(InvalidValueError, match="was not found in any picture"):
         calibrate_lens({}, name="left")
@@ -81,7 +81,7 @@ def filmed(tmp_path_factory):
             "9x7",
             "left: a board of 9x7 inner corners was not found in any picture, but one of 8x6 was$",
         ),
-        ("6x8", "4 good views of the board or more, all different; got 3: show it near and far"),
+        ("6x8", "at least 4 different good views of the board; got 3: show it near and far"),
     ],
 )
 def test_a_board_of_another_size_is_told(filmed, board, message):
@@ -96,7 +96,7 @@ def test_a_board_that_is_never_shown_or_never_moves_is_told(filmed, tmp_path):
     picture = cv2.imread(str(filmed / "left" / "0.png"))
     for number in range(6):
         cv2.imwrite(str(tmp_path / f"{number}.png"), picture)
-    with pytest.raises(InvalidValueError, match="all different; got 1: show it near and far"):
+    with pytest.raises(InvalidValueError, match="good views of the board; got 1: show it near and far"):
         calibrate_from([tmp_path], BOARD)
 
 

@@ -53,7 +53,7 @@ def test_colours_that_cannot_be_are_refused(text, message):
 def test_a_colour_for_no_marker_and_hues_for_nobody_are_told():
     with pytest.raises(UnknownNameError, match="no marker 'LFINN'; did you mean LFIN"):
         Colours.from_text("LFINN=red").tints(NINE)
-    with pytest.raises(InvalidValueError, match="say which marker wears which colour"):
+    with pytest.raises(InvalidValueError, match="assign colours to markers"):
         Colours.from_text("red,green").lights(NINE)
 
 

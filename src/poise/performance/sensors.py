@@ -43,7 +43,7 @@ class OrientationPerformance(FollowedFrames):
         worn: Mapping[str, Float[Array, "4"]] | None = None,
         progress: Callable[[float], None] = lambda _: None,
     ) -> None:
-        """`noise` is the sensors' standard deviation in radians; `worn` their orientation on the segments (`t_pose`)."""
+        """`noise` is the sensors' standard deviation in radians; `worn` their orientation on segments (`t_pose`)."""
         body = prior if skeleton is None else prior.on_body(skeleton)
         self.names, self._noise = tuple(sensors), noise or None
         self.sensors = Sensors.on(body.space, self.names)

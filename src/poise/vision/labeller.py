@@ -25,10 +25,7 @@ from poise.vision.tracks import Tracks
 from poise.vision.triangulate import projections, triangulate_all
 
 FIRST_FIT = 0.12  # metres per marker: largest deviation of the first frame from the calibrated layout
-STAYS, COMES_BACK = (
-    0.95,
-    0.3,
-)  # probabilities to see a marker that the camera has just seen, and one that it has not
+STAYS, COMES_BACK = 0.95, 0.3  # probabilities to see a marker again, and one that was not seen
 OTHER_COLOUR = 0.4  # difference of tints that cannot belong to one marker
 TINT_MEMORY = 0.1  # update rate of a marker's tint
 

@@ -64,4 +64,4 @@ def test_a_stream_that_cannot_be_opened_is_said(studio: StudioPage) -> None:
     studio.page.get_by_label("UDP port").fill("nowhere")
     studio.press("Start")
     studio.until(lambda: studio.page.get_by_role("alert").is_visible(), "words about it")
-    assert "a port is a number" in studio.page.get_by_role("alert").inner_text()
+    assert "a port must be a number" in studio.page.get_by_role("alert").inner_text()
