@@ -260,7 +260,7 @@ def broken(path: Path, *, place: int, code: str, value: float) -> Path:
         (2, "<H", 60000, "60000 points but POINT:USED is 2"),
         (2, "<H", 0, "no motion"),
         (8, "<H", 65535, "65535 frames are declared and"),
-        (16, "<H", 6000, "holds 0"),
+        (16, "<H", 6000, "0 are present"),
         (12, "<f", 0.0, "scale factor"),
         (302 - 2, "<H", 400, "400 events"),
         (516, "b", 127, "damaged|leads outside|no POINT"),

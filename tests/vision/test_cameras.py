@@ -61,7 +61,7 @@ def test_the_covariance_of_a_meeting_is_that_of_many_noisy_ones():
 
 
 def test_one_camera_is_not_enough_to_place_a_point():
-    with pytest.raises(InvalidValueError, match="two cameras or more"):
+    with pytest.raises(InvalidValueError, match="at least two cameras"):
         triangulate(RIG.cameras[:1], np.zeros((1, 2)))
 
 

@@ -1,1 +1,1 @@
-"""The studio: a web page in which a person poses, keyframes, captures and explores styles, and the server behind it."""
+"""The studio: a web page for posing, keyframing, capture and exploring styles, and its server."""

@@ -1,8 +1,8 @@
-"""Zip archives of clips, taken apart with suspicion: what an archive says of itself is not believed.
+"""Unpack zip archives of clips safely: an archive's own claims are not trusted.
 
-A bomb claims little and unpacks to much, or holds archives in archives; an entry's name may point outside the folder it
-is unpacked into. Bytes are counted as they come out, names must be plain, and archives in archives stay closed. Nothing
-takes its place among a person's files before all of it is there.
+A zip bomb claims little and unpacks to much, or contains nested archives; an entry's name may point outside the target
+folder. Bytes are counted as they are unpacked, names must be plain, and nested archives stay closed. Nothing is added
+to a person's files before all of it is unpacked.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from pathlib import PurePosixPath
 from poise.studio.uploads import ARCHIVE, Arriving, RefusedUploadError, Upload, Uploads, plain_name
 
 MOST_ENTRIES = 500
-MOST_TIMES = 200  # the archive's own size that its content may have; motion capture as text packs to a tenth
-FREE = 10_000_000  # bytes that even a tiny archive may hold
+MOST_TIMES = 200  # largest ratio of unpacked to packed size; motion capture text packs to a tenth
+FREE = 10_000_000  # bytes that even a tiny archive may contain
 _CHUNK = 1 << 20
-DAMAGED = (  # what reading a damaged archive may raise
+DAMAGED = (  # exceptions from reading a damaged archive
     *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
     *(NotImplementedError, RuntimeError, OSError, ValueError, KeyError, IndexError, OverflowError),
 )
 
 
 def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:
-    """The files of an archive, kept as if they had been uploaded one by one; the archive itself is not kept."""
+    """The files of an archive, stored as if uploaded one by one; the archive itself is not stored."""
     most = min(uploads.largest, FREE + MOST_TIMES * archive.size)
     taken: list[Arriving] = []
     try:
@@ -46,7 +46,7 @@ def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:
 
 
 def _checked(content: zipfile.ZipFile, archive: str) -> list[tuple[zipfile.ZipInfo, str]]:
-    """The entries that are files, and the names they will have; one bad name spoils the archive."""
+    """The file entries and their names; raise if a name is unsafe."""
     entries = [entry for entry in content.infolist() if not entry.is_dir()]
     if not 1 <= len(entries) <= MOST_ENTRIES:
         raise RefusedUploadError(

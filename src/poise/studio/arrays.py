@@ -1,4 +1,4 @@
-"""Bodies and poses as the bytes that the page takes: little-endian, float32 where not said otherwise."""
+"""Bodies and poses as bytes for the page: little-endian, float32 by default."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def world_of_pose(pose: Pose) -> bytes:
 
 
 def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) -> messages.MotionRange:
-    """Frames of a state's motion, with the ways of the handles that have keys."""
+    """Frames of a state's motion, with the paths of the handles that have keys."""
     layers = state.layers
     assert layers is not None
     part = layers.motion[first:end]
@@ -57,7 +57,7 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
 
 
 def skins_of(character: Path) -> list[messages.Skin]:
-    """What carries the meshes of a character's file."""
+    """The skins of the meshes in a character's file."""
     return [
         messages.Skin(node=skin.node, joints=packed(skin.joints, "<u2"), matrices=packed(skin.matrices))
         for skin in read_skins(character)
@@ -65,7 +65,7 @@ def skins_of(character: Path) -> list[messages.Skin]:
 
 
 def body_of(pose: Pose) -> messages.BodyShown:
-    """Skeleton and mannequin; the pose, of someone standing, says where soles and face point."""
+    """Skeleton and mannequin; the pose, of a standing person, shows the directions of soles and face."""
     skeleton = pose.skeleton
     mesh = build_mannequin(skeleton, rotations=pose.rotations[None])
     roles = {joint: role for role, joint in skeleton.roles.items()}

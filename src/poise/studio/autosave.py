@@ -1,7 +1,6 @@
-"""Scenes kept on disk while they are worked on: a studio that was killed, or a new tab, finds them again.
+"""Scenes are saved while they are edited: a killed studio, or a new tab, finds them again.
 
-An edit is on disk about a second after it was made at the latest. A full disk is no reason to stop posing: it is tried
-again every second.
+An edit is on disk within about a second. On a full disk, posing continues and saving is retried every second.
 """
 
 from __future__ import annotations
@@ -23,14 +22,12 @@ from poise.studio.state import State
 
 MOST_KEPT = 50
 KEPT_FOR = 7 * 86400.0  # seconds before the newest
-EVERY = (
-    0.5  # seconds between two savings, so that with the time that they take an edit waits for less than one
-)
+EVERY = 0.5  # seconds between two saves, so that an edit waits less than a second
 _LOG = logging.getLogger("poise.studio")
 
 
 class Autosave:
-    """A folder of scenes, each under a name that only whoever knows the session's token can find."""
+    """A folder of scenes, each under a name derived from the session's secret token."""
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder or cache_folder() / "studio" / "scenes"
@@ -41,7 +38,7 @@ class Autosave:
         self._thread: Thread | None = None
 
     def keep(self, token: str, files: SceneFiles, state: State) -> None:
-        """Has a scene written soon; of several states the newest."""
+        """Schedule a scene for saving; of several states the newest is saved."""
         with self._news:
             self._waiting[token] = (files, state)
             if self._thread is None:
@@ -50,7 +47,7 @@ class Autosave:
             self._news.notify()
 
     def flush(self) -> bool:
-        """Writes what waits, now; whether all of it could be written."""
+        """Save pending scenes now; return whether all could be saved."""
         with self._writing:
             with self._news:
                 waiting, self._waiting = self._waiting, {}
@@ -58,18 +55,18 @@ class Autosave:
         return all(written)
 
     def take_of(self, token: str) -> Path:
-        """What a performance of a session is kept beside, until it is part of its scene."""
+        """The path beside which a session's performance is stored until it is part of its scene."""
         return self._path(token).with_suffix(".take")
 
     def close(self) -> None:
-        """Writes what waits, and ends."""
+        """Save pending scenes, and stop."""
         with self._news:
             self._closed = True
             self._news.notify()
         self.flush()
 
     def has(self, token: str) -> bool:
-        """Whether a scene was kept for a token."""
+        """Whether a scene was saved for a token."""
         return token in self._waiting or self._path(token).is_file()
 
     def waits_for(self, token: str) -> bool:
@@ -77,13 +74,13 @@ class Autosave:
         return token in self._waiting or self._writing.locked()
 
     def find(self, token: str) -> Path | None:
-        """The scene that was kept for a token."""
+        """The saved scene of a token."""
         self.flush()
         path = self._path(token)
         return path if path.is_file() else None
 
     def kept(self, tokens: Iterable[str]) -> list[Kept]:
-        """The scenes of these tokens that can be taken up again, the newest first."""
+        """The scenes of these tokens that can be resumed, the newest first."""
         found = []
         for token in dict.fromkeys(tokens):
             path = self._path(token)
@@ -95,7 +92,7 @@ class Autosave:
         return sorted(found, key=lambda kept: kept.age)
 
     def tidy(self) -> None:
-        """Removes scenes of long ago, all but the newest, and parts that none of the others needs."""
+        """Remove old scenes except the newest, and parts that no other scene needs."""
         if not self._folder.is_dir():
             return
         written = {path: path.stat().st_mtime for path in self._folder.glob("*.scene")}
@@ -107,7 +104,7 @@ class Autosave:
             try:
                 needed += read_kept(path).parts
             except PoiseError:
-                return  # of a newer Poise, perhaps, that needs parts we cannot know
+                return  # written perhaps by a newer Poise, with unknown parts
         self.parts.tidy(needed)
 
     def _write_on(self) -> None:
@@ -133,7 +130,7 @@ class Autosave:
             if not self._troubled:
                 _LOG.warning("a scene could not be kept; it is tried again: %s", error)
             self._troubled = True
-        except Exception:  # the next scene is another one
+        except Exception:  # other scenes can still be saved
             _LOG.exception("while keeping a scene")
         return False
 

@@ -1,6 +1,6 @@
-"""One websocket: decodes what the page says, lets a worker thread answer, and sends what comes of it.
+"""One websocket: decode the page's messages, let a worker thread answer, and send the replies.
 
-Three tasks: one reads, one answers, one sends. The socket is never kept waiting by the solver, nor the solver by it.
+Three tasks read, answer and send, so that neither the socket nor the solver waits for the other.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from poise.studio.inbox import CrowdedError, Inbox
 from poise.studio.session import Answer, Session
 from poise.studio.sessions import Sessions
 
-MOST_UNSENT, MOST_UNSENT_BYTES = 500, 32_000_000  # beyond either a page is sent away
+MOST_UNSENT, MOST_UNSENT_BYTES = 500, 32_000_000  # above either limit a page is disconnected
 MOMENTS = (messages.SolvedPose, messages.Performing, messages.MotionRange)
 HELLO_WITHIN, CLOSE_WITHIN = 10.0, 2.0  # seconds
 PROGRESS_AFTER, PROGRESS_EVERY = 1.5, 0.1  # seconds; kernels that only load from the cache show no progress
@@ -34,7 +34,7 @@ _LOG = logging.getLogger("poise.studio")
 
 
 class Workers(ThreadPoolExecutor):
-    """The threads that answer all pages, and turns to be answered: as many as there are threads, in order."""
+    """The threads that answer all pages, and turns in order: as many as there are threads."""
 
     def __init__(self, count: int) -> None:
         super().__init__(count, thread_name_prefix="poise-solver")
@@ -58,7 +58,7 @@ class Connection:
         self.closing = asyncio.Event()
 
     async def run(self) -> None:
-        """From hello to the end."""
+        """Run from hello to the end."""
         await self._socket.accept()
         try:
             async with asyncio.timeout(HELLO_WITHIN):
@@ -80,12 +80,12 @@ class Connection:
             await asyncio.gather(*tasks, return_exceptions=True)
             self._sessions.leave(session, self)
             self._drop()
-            with suppress(RuntimeError):  # where the studio itself ends
+            with suppress(RuntimeError):  # when the studio itself ends
                 self._workers.submit(session.rest)
             await self._close(*self._end)
 
     def say(self, *said: messages.ServerMessage) -> None:
-        """Queue messages to be sent; of moments of a gesture or a performance that wait, the newest is enough."""
+        """Queue messages; of pending moments of a gesture or a performance, only the newest is kept."""
         for message in said:
             self._put(message, _ENCODER.encode(message))
         self._something.set()
@@ -108,7 +108,7 @@ class Connection:
         self.unsent_bytes += len(data)
 
     def _stale(self, message: messages.ServerMessage) -> int | None:
-        """Where the last thing that waits is a moment that this message makes stale."""
+        """The index of the last pending message, if it is a moment that this message replaces."""
         for at in range(-1, -1 - min(len(self._unsent), len(MOMENTS)), -1):
             waiting = self._unsent[at][0]
             if not _is_moment(waiting):
@@ -136,7 +136,7 @@ class Connection:
             )
 
     async def _wait_for(self, pace: Pace) -> None:
-        """Until the kernels are compiled, which takes half a minute once; the page shows how far it is."""
+        """Wait until the kernels are compiled, which takes half a minute once; the page shows progress."""
         waited = 0.0
         while not pace.over:
             if waited >= PROGRESS_AFTER:
@@ -161,7 +161,7 @@ class Connection:
                 self.say(_refusal(error, message))
 
     async def _next(self) -> tuple[messages.ClientMessage, int]:
-        """The next message that can be understood, and its bytes; others are answered with what is wrong about them."""
+        """The next valid message and its size; invalid ones are answered with an error."""
         while True:
             event = await self._socket.receive()
             if event["type"] == "websocket.disconnect":
@@ -209,19 +209,19 @@ class Connection:
         return await self._loop.run_in_executor(self._workers, function)
 
     async def _close(self, code: int, reason: str) -> None:
-        with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # where the other side was first
+        with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # if the other side closed first
             async with asyncio.timeout(CLOSE_WITHIN):
                 await self._socket.close(code, reason)
 
 
 def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answer:
-    """What a page is sent first; a session that an earlier studio had takes up its scene."""
+    """The first messages to a page; a session of an earlier studio resumes its scene."""
     resumed = resumed or (session.token == hello.token and session.restore())
     return session.greet(resumed=resumed, known=hello.known)
 
 
 def _is_moment(message: messages.ServerMessage) -> bool:
-    """Whether the next of its kind will say it again."""
+    """Whether the next message of its kind repeats it."""
     match message:
         case messages.SolvedPose():
             return not message.fine
@@ -234,7 +234,7 @@ def _is_moment(message: messages.ServerMessage) -> bool:
 
 
 def _covers(message: messages.ServerMessage, older: messages.ServerMessage) -> bool:
-    """Whether a message says all again that an older one of its kind did."""
+    """Whether a message repeats all that an older one of its kind contains."""
     if not (isinstance(message, messages.MotionRange) and isinstance(older, messages.MotionRange)):
         return True
     return message.first <= older.first and older.first + older.frames <= message.first + message.frames

@@ -1,4 +1,4 @@
-"""When feet and hands of a motion touch something, and what holds them there."""
+"""Contacts of a motion's feet and hands, and pins that hold them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from poise.studio.state import State
 from poise.studio.timeline_script import with_pins
 from poise.types import Array
 
-SHORTEST = 2  # frames that can be held
+SHORTEST = 2  # frames: shortest contact that can be pinned
 
 
 def contacts_of(motion: Motion) -> list[Contact]:
-    """Feet that stand and hands that hold on, as ranges of frames."""
+    """Standing feet and holding hands, as ranges of frames."""
     return [
         Contact(part=part, first=first, last=last)
         for part, touches in _touches(motion).items()
@@ -31,7 +31,7 @@ def contacts_of(motion: Motion) -> list[Contact]:
 
 
 def locked(state: State, motion: Motion, contact: LockContact) -> State:
-    """With pins that hold a foot's heel and toes, or a hand, where they are over a contact."""
+    """Add pins that hold a foot's heel and toes, or a hand, during a contact."""
     if contact.last >= len(motion):
         raise InvalidValueError(f"the motion has frames 0 to {len(motion) - 1}; got {contact.last}")
     pins, places = [], joint_positions(motion)
@@ -48,7 +48,7 @@ def locked(state: State, motion: Motion, contact: LockContact) -> State:
 
 
 def _touches(motion: Motion) -> dict[str, Bool[Array, "frames points"]]:
-    """By role: per frame, which points of a foot (heel, toes) or hand touch something."""
+    """By role: per frame, the points of a foot (heel, toes) or hand in contact."""
     roles = motion.skeleton.roles
     found: dict[str, Array] = {}
     if all(f"{side}_foot" in roles for side in SIDES):
@@ -61,7 +61,7 @@ def _touches(motion: Motion) -> dict[str, Bool[Array, "frames points"]]:
 
 
 def _held_joints(motion: Motion, contact: LockContact) -> Iterator[tuple[str, int, int]]:
-    """The joints of a contact, and from when to when each of them touches."""
+    """The joints of a contact, and the range of frames of each."""
     touches, part, first, last = _touches(motion), contact.part, contact.first, contact.last
     if part not in touches:
         raise InvalidValueError(f"{part!r} is not one of {', '.join(touches) or 'any feet or hands'}")
@@ -74,6 +74,6 @@ def _held_joints(motion: Motion, contact: LockContact) -> Iterator[tuple[str, in
 
 
 def _runs(flags: Bool[Array, "frames"]) -> list[tuple[int, int]]:
-    """The first and last frames of every run of truth."""
+    """The first and last frames of every run of true values."""
     edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]])))
     return [(int(start), int(end) - 1) for start, end in zip(edges[::2], edges[1::2], strict=True)]

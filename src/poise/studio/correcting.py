@@ -1,4 +1,4 @@
-"""Keys and pins over a recording: they bend the recorded pose as little as they can, and fade to either side."""
+"""Keys and pins over a recording: they change the recorded pose as little as possible, and fade to both sides."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poise.studio.messages import Key, Timeline
 from poise.studio.solving import Poser, following, planted
 from poise.studio.state import Placed, State
 
-MET = 1e-3  # metres and radians within which a pose that is shown meets a key
+MET = 1e-3  # metres and radians: largest residual at which the shown pose meets a key
 
 
 def recorrected(
@@ -24,7 +24,7 @@ def recorrected(
     poser: Poser,
     report: Callable[[int], None] | None = None,
 ) -> State:
-    """A state under a timeline whose keys at some frames are others: the corrections there follow from them."""
+    """A state under a timeline with other keys at some frames, and the corrections that follow from them."""
     assert state.layers is not None
     layers, changed = state.layers, state.with_(timeline=timeline)
     for done, frame in enumerate(frames):
@@ -47,7 +47,7 @@ def _recorrected(state: State, layers: Layers, frame: int, start: Motion, poser:
 
 
 def at_frame(state: State, frame: int) -> State:
-    """A frame of the recording as what is posed next: handles and planted feet are where the body has them."""
+    """A frame of the recording as the next pose to edit: handles and planted feet are at the body's positions."""
     assert state.motion is not None
     pose = state.motion[frame]
     handles = tuple(following(handle, pose) for handle in state.handles)
@@ -55,7 +55,7 @@ def at_frame(state: State, frame: int) -> State:
 
 
 def keys_at(timeline: Timeline, frame: int) -> list[Key]:
-    """What handles are asked to do at a frame: by their keys, else by the pins over it."""
+    """The targets of handles at a frame: from their keys, else from the pins over it."""
     keys = [key for key in timeline.keys if key.frame == frame]
     keyed = {key.handle for key in keys}
     pins = [pin for pin in timeline.pins if pin.first <= frame <= pin.last and pin.handle not in keyed]
@@ -71,14 +71,14 @@ def _asks(timeline: Timeline, frame: int) -> int:
 
 
 def _shows(state: State, keys: Sequence[Key]) -> bool:
-    """Whether the pose on the stage is of this frame and does what its keys ask for: then it is taken as it is."""
+    """Whether the shown pose is of this frame and meets its keys: then it is used unchanged."""
     return state.timeline.frame == keys[0].frame and all(_is_met(state, key) for key in keys)
 
 
 def _is_met(state: State, key: Key) -> bool:
     handle = state.handle(key.handle)
     if (handle.position, handle.rotation) == (key.position, key.rotation):
-        return True  # by the drag just before
+        return True  # after the last drag
     there = following(
         msgspec.structs.replace(handle, position=key.position, rotation=key.rotation), state.pose
     )
@@ -89,7 +89,7 @@ def _is_met(state: State, key: Key) -> bool:
 
 
 def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pose:
-    """The least change of a pose that meets the keys of its frame, with the feet where they are."""
+    """The least change of a pose that meets the keys of its frame, with the feet in place."""
     handles = tuple(
         msgspec.structs.replace(
             state.handle(key.handle), position=key.position, rotation=key.rotation, pinned=True

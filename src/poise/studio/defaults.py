@@ -1,4 +1,4 @@
-"""The models of a studio: those named on the command line, and the embedded ones, learned from the performer once."""
+"""The models of a studio: those named on the command line, and built-in ones, learned once from the performer."""
 
 from __future__ import annotations
 
@@ -22,15 +22,15 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.studio.models import ModelSource, ModelStore
 
 FPS = 30.0
-ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and quick enough for any hand
+ACTIVE = 100  # poses that a style keeps: enough for clips of this length, and fast enough for dragging
 MODEL = ".poise"
-EXAMPLE_FPS = 15.0  # of the local model, which is made ready for every set of handles
-RECIPE = 4  # counted up when what is learned changes, so that no cache holds the old
+EXAMPLE_FPS = 15.0  # of the local model, which is prepared for every set of handles
+RECIPE = 4  # increase when what is learned changes, to invalidate caches
 
 
 @dataclass(frozen=True)
 class Lesson:
-    """A style of the embedded set: what the performer does, and how."""
+    """A style of the built-in set: the performer's action and manner."""
 
     name: str
     action: str
@@ -53,17 +53,17 @@ LESSONS = (
     Lesson("jump", "jump"),
 )
 PEOPLE = "people"
-"""The universal prior, which comes learned."""
+"""The universal prior, which is shipped trained."""
 WALKING = "walk in time"
-"""A dynamics model: poses that follow each other."""
+"""A dynamics model."""
 EVERYTHING, NEAREST = "everything", "nearest of everything"
 """A gaussian and a local model of all motions."""
 
 
 def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ()) -> ModelStore:
-    """Models from files, the universal prior, and embedded models that are learned when they are first used.
+    """Models from files, the universal prior, and built-in models that are learned at first use.
 
-    A model from a file takes the place of an embedded one of its name.
+    A model from a file replaces a built-in one of its name.
     """
     models, body = ModelStore(), Body().skeleton
     for path in named:
@@ -82,7 +82,7 @@ def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ())
 
 @dataclass(frozen=True)
 class ModelRecipe:
-    """A model that is learned once and then kept in a file."""
+    """A model that is learned once and then cached in a file."""
 
     kind: str
     summary: str
@@ -90,12 +90,12 @@ class ModelRecipe:
     make: Callable[[], Storable]
 
     def cached(self) -> Storable:
-        """What the file holds, else what is made now and kept there."""
+        """The model from the cache, else learned now and stored there."""
         return _cached(self.path, self.make)
 
 
 def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, ModelRecipe]:
-    """How every embedded model is made, by name."""
+    """The recipes of all built-in models, by name."""
     folder = _folder(lessons)
 
     def of(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> tuple[str, ModelRecipe]:
@@ -122,7 +122,7 @@ def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, ModelRecipe]:
 
 
 def learn_ahead() -> None:
-    """Learns what is not in the cache yet: in a process of its own, beside a studio that is used already."""
+    """Learn what is not in the cache yet, in a separate process beside a running studio."""
     for recipe in recipes().values():
         if not recipe.path.exists():
             recipe.cached()
@@ -141,7 +141,7 @@ def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Storable:
 
 
 def _cached(path: Path, make: Callable[[], Storable]) -> Storable:
-    """What a file holds, else what is made now and kept there; a damaged file is made again."""
+    """The model in a file, else made now and stored there; a damaged file is made again."""
     if path.exists():
         try:
             return load(path)
@@ -154,7 +154,7 @@ def _cached(path: Path, make: Callable[[], Storable]) -> Storable:
 
 
 def _folder(lessons: Sequence[Lesson]) -> Path:
-    """A folder of the cache that is another when what is learned is another."""
+    """A cache folder that depends on what is learned."""
     recipe = hashlib.sha256(repr((RECIPE, FPS, ACTIVE, tuple(lessons))).encode()).hexdigest()[:12]
     return cache_folder() / "studio" / recipe
 

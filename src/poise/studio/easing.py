@@ -1,4 +1,4 @@
-"""The next moment of a drag: on the way to the solved pose, with no joint going much further than the hand."""
+"""The next moment of a drag: towards the solved pose, with no joint moving much further than the hand."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from poise.solvers.problem import Problem, tangent_step
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.types import Array
 
-SHARES = (0.9, 0.45, 0.2, 0.0, 0.0, 0.0, 0.0)  # of the way allowed that are tried, the largest first
-CLOSE = 0.003  # metres that a handle may lag behind on the way
-STIFF = 1e-3  # of what moves the joints: how much freedoms that move none of them weigh
-FIRMER = 4.0  # times, at most, that a joint weighs more in the next try for having gone too far
-TINY = 1e-6  # metres that a hand goes while it holds still
+SHARES = (0.9, 0.45, 0.2, 0.0, 0.0, 0.0, 0.0)  # tried fractions of the allowed distance, largest first
+CLOSE = 0.003  # metres: largest lag of a handle on the way
+STIFF = 1e-3  # relative weight of degrees of freedom that move no joint
+FIRMER = 4.0  # largest factor on a joint's weight in the next try after it moved too far
+TINY = 1e-6  # metres: movement of a hand at rest
 
 
 def eased(
     problem: Problem, start: Float[Array, "size"], goal: Solution, most: float
 ) -> tuple[Solution, bool]:
-    """As far on the way to a solved pose as no joint goes further than `most`; whether one has to, to meet the handles.
+    """Move towards a solved pose so that no joint moves further than `most`; return whether one must, to meet handles.
 
-    On the way hard constraints are met by the smallest movement of the joints. Where that is still too far, those that
-    went farthest weigh more in the next try.
+    On the way hard constraints are met by the smallest movement of the joints. If that is still too far, those that
+    moved farthest weigh more in the next try.
     """
     moved = _Moved(problem, start)
     far = moved.farthest(goal.q)
@@ -52,7 +52,7 @@ def eased(
 
 
 class _Moved:
-    """How far joints are from where a start has them, and the metric in which those that went far weigh more."""
+    """Distances of joints from their start positions, and the metric in which far-moved ones weigh more."""
 
     def __init__(self, problem: Problem, start: Float[Array, "size"]) -> None:
         space = problem.space
@@ -61,19 +61,19 @@ class _Moved:
         self._weights = np.ones(len(space.skeleton))
 
     def farthest(self, q: Float[Array, "size"], most: float = np.inf) -> float:
-        """How far the joint goes that goes farthest; those that go further than `most` weigh more from now on."""
+        """The largest joint distance; joints that move further than `most` weigh more from now on."""
         gone = np.linalg.norm(self._space.forward(q)[0] - self._before, axis=-1)
         self._weights *= np.clip((gone / max(most, TINY)) ** 2, 1.0, FIRMER)
         return float(gone.max())
 
     @cached_property
     def _jacobian(self) -> Float[Array, "rows freedoms"]:
-        """How the joints move with the freedoms at the start."""
+        """The Jacobian of the joints at the start."""
         joints = np.arange(len(self._space.skeleton))
         return self._space.handle_positions(self._start, Handles(joints, np.zeros((len(joints), 3))))[1]
 
     def metric(self) -> Float[Array, "freedoms freedoms"]:
-        """The covariance of freedoms under which the smallest change is the one that moves joints least."""
+        """The covariance under which the smallest change moves joints least."""
         rows = self._jacobian[:, self._free]
         stiffness = rows.T @ (rows * np.repeat(self._weights, 3)[:, None])
         stiffness += STIFF * np.trace(stiffness) / len(stiffness) * np.eye(len(stiffness))
@@ -91,6 +91,6 @@ def _at(
     status: Status,
     steps: int = 0,
 ) -> Solution:
-    """What was solved, but at another pose."""
+    """The solution with another pose."""
     measure, iterations = partial(problem.residuals, errors), goal.iterations + steps
     return replace(goal, q=q, measure=measure, status=status, iterations=iterations)

@@ -1,8 +1,8 @@
-"""Undo and redo without limit, in memory that does not grow: states far from the present wait on disk.
+"""Unlimited undo and redo in bounded memory: states far from the present are on disk.
 
-A state is pickled into a file of our own; skeletons, which many states share, stay in memory
-and are written as numbers, and a motion is written once. What a solver would go on from is made again from the pose. On
-a full disk states wait in memory; only when there are too many of them the oldest are forgotten.
+A state is pickled into a private file; skeletons, which many states share, stay in memory and are written as numbers,
+and a motion is written once. The solver's warm start is recreated from the pose. On a full disk states stay in memory;
+only when there are too many are the oldest dropped.
 """
 
 from __future__ import annotations
@@ -21,50 +21,50 @@ from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.studio.state import Placed, State
 
-NEAR = 50  # states that are kept in memory
-MOST_WAITING = 4  # times as many where the disk is full
+NEAR = 50  # states kept in memory
+MOST_WAITING = 4  # times as many if the disk is full
 MOST_BYTES = 100_000_000  # of motions in memory
 _LOG = logging.getLogger("poise.studio")
 
 
 class History:
-    """Where a session has been."""
+    """The history of a session."""
 
     def __init__(self, state: State, folder: Path, *, near: int = NEAR) -> None:
         self._near, self._store = near, _Store(folder)
-        self._places: list[int | None] = [None]  # where on disk each state is; None: only in memory
+        self._places: list[int | None] = [None]  # position of each state on disk; None: only in memory
         self._recent: OrderedDict[int, State] = OrderedDict({0: state})
         self._first = self._at = 0
 
     @property
     def now(self) -> State:
-        """The state that stands."""
+        """The current state."""
         return self._recent[self._at]
 
     @property
     def undos(self) -> int:
-        """How many steps back there are."""
+        """The number of steps back."""
         return self._at - self._first
 
     @property
     def redos(self) -> int:
-        """How many steps forward there are."""
+        """The number of steps forward."""
         return len(self._places) - 1 - self._at
 
     def push(self, state: State) -> None:
-        """One more step; what was undone is forgotten."""
+        """Add a step; undone steps are dropped."""
         self._cut(self._at + 1)
         self._places.append(None)
         self._at += 1
         self._remember(self._at, state)
 
     def amend(self, state: State) -> None:
-        """The state that stands, in other words: no step of its own."""
+        """Replace the current state without a step of its own."""
         self._places[self._at] = None
         self._remember(self._at, state)
 
     def back(self) -> State:
-        """One step back, as far as there is one."""
+        """One step back, if there is one."""
         if self.undos == 0:
             raise InvalidValueError("there is nothing to undo")
         return self._go(self._at - 1)
@@ -76,12 +76,12 @@ class History:
         return self._go(self._at + 1)
 
     def rest(self) -> None:
-        """Nobody is looking: everything but the state that stands goes to disk."""
+        """Move everything but the current state to disk while the session is idle."""
         self._recent.move_to_end(self._at)
         self._leave(1)
 
     def close(self) -> None:
-        """Removes what is on disk."""
+        """Remove the file on disk."""
         self._store.close()
 
     def _go(self, number: int) -> State:
@@ -94,7 +94,7 @@ class History:
         return self._recent[number]
 
     def _remember(self, number: int, state: State) -> None:
-        """Keeps a state at hand."""
+        """Keep a state in memory."""
         for other in self._recent.values():
             if other.layers is not None and other.layers is not state.layers:
                 other.layers.rest()
@@ -103,7 +103,7 @@ class History:
         self._leave(self._near)
 
     def _leave(self, most: int) -> None:
-        """So many states at hand, and not too many bytes; those not looked at for longest go to disk."""
+        """Limit the states and bytes in memory; the least recently used go to disk."""
         while len(self._recent) > most or (len(self._recent) > 1 and self._bytes() > MOST_BYTES):
             old, left = next(iter(self._recent.items()))
             try:
@@ -121,7 +121,7 @@ class History:
         return sum(base.rotations.nbytes + base.root_positions.nbytes for base in bases.values())
 
     def _forget(self, number: int) -> None:
-        """A state that could be kept nowhere, and those behind it as seen from here."""
+        """Drop a state that could not be stored, and those beyond it."""
         if number > self._at:
             self._cut(number)
             return
@@ -130,14 +130,14 @@ class History:
             del self._recent[gone]
 
     def _cut(self, number: int) -> None:
-        """Forgets all states from a number on."""
+        """Drop all states from a number on."""
         for gone in [other for other in self._recent if other >= number]:
             del self._recent[gone]
         del self._places[number:]
 
 
 class _Store:
-    """States in a file, one after the other; it is there from the first on, and open while it is used."""
+    """States in a file, one after the other; created at the first state, and open while used."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f".{secrets.token_hex(8)}.history"
@@ -147,7 +147,7 @@ class _Store:
         self._motions: WeakValueDictionary[int, Motion] = WeakValueDictionary()
 
     def write(self, state: State) -> int:
-        """Where it is from now on."""
+        """Write a state; return its position."""
         return self._append(state.with_(placed=Placed(state.pose)))
 
     def read(self, place: int) -> State:
@@ -156,13 +156,13 @@ class _Store:
         return found
 
     def place_of(self, motion: Motion) -> int:
-        """Where a motion is; it is written when it is first asked for."""
+        """The position of a motion; it is written at first use."""
         if motion not in self._places:
             self._know(motion, self._append((motion.skeleton, motion.fps, *_frames(motion), motion.name)))
         return self._places[motion]
 
     def motion_at(self, place: int) -> Motion:
-        """The motion that was written there: the same one, while anybody has it."""
+        """The motion at a position: the same object while it is in use."""
         motion = self._motions.get(place)
         if motion is None:
             motion = Motion(*self._loaded(place))
@@ -177,11 +177,11 @@ class _Store:
         self._places[motion], self._motions[place] = place, motion
 
     def _append(self, value: object) -> int:
-        """Writes the whole of it or leaves the file as it was."""
+        """Append a value atomically."""
         content = BytesIO()
         _Pickler(content, self).dump(value)
         data = len(content.getbuffer()).to_bytes(8, "little") + content.getvalue()
-        place = self._end  # what a motion within it was written to comes before
+        place = self._end  # a motion inside it is written before
         with self._path.open("r+b" if self._path.exists() else "w+b") as file:
             file.seek(place)
             file.write(data)
@@ -205,7 +205,7 @@ class _Pickler(pickle.Pickler):
         self._store = store
 
     def persistent_id(self, value: Any) -> tuple[str, int] | None:
-        """The number of what many states share."""
+        """The number of an object shared by many states."""
         if isinstance(value, Motion):
             return "motion", self._store.place_of(value)
         if not isinstance(value, Skeleton):
@@ -224,6 +224,6 @@ class _Unpickler(pickle.Unpickler):
         self._store = store
 
     def persistent_load(self, name: tuple[str, int]) -> Any:
-        """What many states share."""
+        """An object shared by many states."""
         kind, number = name
         return self._store.skeletons[number] if kind == "skeleton" else self._store.motion_at(number)

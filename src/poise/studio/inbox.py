@@ -1,4 +1,4 @@
-"""A session's mailbox: messages in order, but of those that stream only the newest waits, so that none is stale."""
+"""A session's mailbox: messages in order; of streaming ones only the newest waits, so that none is stale."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ STREAMS = (
 
 
 class CrowdedError(PoiseError):
-    """More messages wait than any person could have sent."""
+    """More messages are waiting than a person could have sent."""
 
 
 class Inbox:
-    """Messages that a session has received and not yet answered; filled and emptied by one event loop."""
+    """Messages of a session that are not yet answered; used by one event loop."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[messages.ClientMessage, int]] = deque()
@@ -40,7 +40,7 @@ class Inbox:
         return len(self._waiting)
 
     def put(self, message: messages.ClientMessage, size: int = 0) -> None:
-        """One more message, of so many bytes; it replaces the one before if that is a moment of the same gesture."""
+        """Add a message of this size; it replaces the previous one if that is a moment of the same gesture."""
         if self._waiting and _supersedes(message, self._waiting[-1][0]):
             self._bytes -= self._waiting.pop()[1]
             self.dropped += 1
@@ -71,7 +71,7 @@ def _supersedes(new: messages.ClientMessage, old: messages.ClientMessage) -> boo
 
 
 def _gesture(message: messages.ClientMessage) -> object:
-    """What a streaming message moves: two of one gesture differ only in where to. A turn never replaces a move."""
+    """The target of a streaming message: two of one gesture differ only in values. A turn never replaces a move."""
     match message:
         case messages.Drag():
             return message.handle, message.position is None, message.rotation is None

@@ -1,7 +1,7 @@
-"""Long tasks of a session (learning, exporting, solving a timeline): beside the drags, with progress, and stoppable.
+"""Long tasks of a session (learning, exporting, solving a timeline): in the background, with progress and stop.
 
-A task that comes in steps gives its thread to others between them, so that a long one of one page does not keep those
-of another waiting; and every task leaves most of its time to people who are being answered.
+A task in steps yields its thread between them, so that a long one of one page does not block those of another; and
+every task leaves most of the time to interactive answers.
 """
 
 from __future__ import annotations
@@ -22,25 +22,25 @@ if TYPE_CHECKING:
 
 PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
-TURN = 0.2  # seconds after which a task in steps lets others have its thread
+TURN = 0.2  # seconds after which a task in steps yields its thread
 CROWDED, CROWDED_FOR = (
     4_000_000,
     0.02,
-)  # bytes that a page has not read, beyond which its tasks wait, and seconds
-BUSY = 0.1  # seconds since somebody was answered in which tasks rest at every report
-REST, MOST_REST = 3.0, 10.0  # times what they worked since the last, beside one page and beside many
-PER_ANSWER = 0.15  # of that for each answer that was given meanwhile
+)  # unread bytes of a page above which its tasks wait, and seconds
+BUSY = 0.1  # seconds after an answer in which tasks rest at every report
+REST, MOST_REST = 3.0, 10.0  # times their work since the last rest, with one page and with many
+PER_ANSWER = 0.15  # of that for each answer given meanwhile
 LONGEST_REST = 1.0  # seconds
 _POOL = ThreadPoolExecutor(AT_ONCE, thread_name_prefix="poise-job")
 _LOG = logging.getLogger("poise.studio")
 
 Report = Callable[[float], None]
-"""Called with the share that is done."""
+"""Called with the fraction done."""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What a task found: `take` is called under the session's lock and says what came of it."""
+    """The result of a task: `take` is called under the session's lock and returns the messages."""
 
     take: Callable[[], Answer]
     curve: Sequence[float] = ()
@@ -51,12 +51,12 @@ Work = Callable[[Report], Done | Steps]
 
 
 class StoppedError(Exception):
-    """Raised inside a task that nobody waits for any more."""
+    """Raised inside a task that nobody waits for."""
 
 
 @dataclass(eq=False)
 class _Job:
-    """A task under way; `reported` is when the page last heard of it."""
+    """A running task; `reported` is the time of the page's last update."""
 
     task: str
     words: str
@@ -67,10 +67,10 @@ class _Job:
 
 
 class Jobs:
-    """What a session has under way, by the message that asked for it."""
+    """The running tasks of a session, by the message that started them."""
 
     answered: ClassVar[deque[float]] = deque(maxlen=64)
-    """When somebody was answered lately, in any session."""
+    """Times of recent answers in any session."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -79,11 +79,11 @@ class Jobs:
 
     @property
     def idle(self) -> bool:
-        """Whether nothing is under way."""
+        """Whether no task is running."""
         return not self._running
 
     def start(self, task: str, words: str, work: Work) -> messages.Progress:
-        """Begins a task; another of its kind has to end first."""
+        """Start a task; another of its kind must end first."""
         with self._session.lock:
             if task in self._running:
                 raise InvalidValueError(
@@ -93,7 +93,7 @@ class Jobs:
         return _progress(task, words, 0.0)
 
     def start_newest(self, task: str, words: str, work: Work) -> None:
-        """Begins a task, or lets it take the place of the one of its kind that runs."""
+        """Start a task, or replace the running one of its kind."""
         with self._session.lock:
             if task in self._running:
                 self._next[task] = _Job(task, words, work)
@@ -104,7 +104,7 @@ class Jobs:
                 )  # before the answer: the page knows what follows
 
     def cancel(self, task: str) -> None:
-        """Ends a task at its next report; what it has found so far stays."""
+        """Stop a task at its next report; its results so far are kept."""
         with self._session.lock:
             if task not in self._running:
                 raise InvalidValueError(f"no running task of the kind {task!r} to stop")
@@ -131,7 +131,7 @@ class Jobs:
         self._session.post(*answer)
 
     def _outcome(self, job: _Job) -> tuple[Answer, Sequence[float]] | None:
-        """What to say when a task has ended, nothing where a newer one took its place; None while it goes on."""
+        """The messages when a task has ended, none if a newer one replaced it; None while it runs."""
         try:
             done = self._advanced(job)
             if done is None:

@@ -1,4 +1,4 @@
-"""Real cameras: a pinhole behind a lens that bends straight lines (Brown 1971, as OpenCV counts its coefficients)."""
+"""Real cameras: a pinhole with lens distortion (Brown 1971, with OpenCV's coefficients)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 STRAIGHT = (0.0, 0.0, 0.0, 0.0, 0.0)
-_ROUNDS = 20  # of the fixed-point iteration that takes the lens away
+_ROUNDS = 20  # of the fixed-point iteration that undistorts
 _CLOSE = 1e-10  # in units of the focal length
 
 
@@ -35,11 +35,11 @@ class LensCamera:
             )
 
     def project(self, points: Float[Array, "*n 3"]) -> Float[Array, "*n 2"]:
-        """Pixels of world points, as the lens shows them; NaN for points that are not in front of the camera."""
+        """Distorted pixels of world points; NaN for points that are not in front of the camera."""
         return self.pixels_from_plane(self.plane_from_pixels(self.pinhole.project(points), straight=True))
 
     def straightened(self, pixels: Float[Array, "*n 2"]) -> Float[Array, "*n 2"]:
-        """Where pixels would be without the lens: what `pinhole` maps to and from the world."""
+        """Undistorted pixels, which `pinhole` maps to and from the world."""
         plane = self.plane_from_pixels(pixels)
         intrinsics = self.pinhole.intrinsics
         return np.asarray(plane @ intrinsics[:2, :2].T + intrinsics[:2, 2])
@@ -51,21 +51,21 @@ class LensCamera:
         return np.asarray(directions / np.linalg.norm(directions, axis=-1, keepdims=True))
 
     def depth(self, points: Float[Array, "*n 3"]) -> Float[Array, "*n"]:
-        """How far in front of the camera world points are."""
+        """Depth of world points in front of the camera."""
         return np.asarray(points @ self.pinhole.rotation[2] + self.pinhole.translation[2])
 
     def in_picture(self, pixels: Float[Array, "*n 2"]) -> Array:
-        """Which pixels are inside the picture."""
+        """Mask of the pixels inside the picture."""
         width, height = self.size
         x, y = pixels[..., 0], pixels[..., 1]
         return np.asarray((x >= 0) & (x <= width - 1) & (y >= 0) & (y <= height - 1))
 
     def moved(self, rotation: Float[Array, "3 3"], translation: Float[Array, "3"]) -> LensCamera:
-        """The same camera elsewhere: p_cam = rotation p_world + translation."""
+        """The same camera at another position: p_cam = rotation p_world + translation."""
         return replace(self, pinhole=Camera(self.pinhole.intrinsics, rotation, translation))
 
     def resized(self, size: tuple[int, int]) -> LensCamera | None:
-        """The same camera with pictures of another size, if they have the same shape."""
+        """The same camera with pictures of another size, if the aspect ratio is the same."""
         factor = size[0] / self.size[0]
         if abs(size[1] / self.size[1] / factor - 1.0) > 0.01:
             return None
@@ -83,7 +83,7 @@ class LensCamera:
     def plane_from_pixels(
         self, pixels: Float[Array, "*n 2"], *, straight: bool = False
     ) -> Float[Array, "*n 2"]:
-        """Points on the plane at distance one; `straight` when the pixels know nothing of the lens."""
+        """Points on the plane at distance one; `straight` if the pixels are undistorted."""
         intrinsics = self.pinhole.intrinsics
         bent = (np.asarray(pixels) - intrinsics[:2, 2]) @ np.linalg.inv(intrinsics[:2, :2]).T
         return np.asarray(bent) if straight or not np.any(self.distortion) else _unbend(bent, self.distortion)
@@ -104,7 +104,7 @@ def _bend(plane: Array, coefficients: Array) -> Array:
 
 
 def _unbend(bent: Array, coefficients: Array) -> Array:
-    """The point that the lens bends to this one, by going against what it does until nothing is left."""
+    """The undistorted point of a distorted one, by fixed-point iteration."""
     plane = bent.copy()
     for _ in range(_ROUNDS):
         missing = bent - _bend(plane, coefficients)

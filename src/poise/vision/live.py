@@ -1,9 +1,9 @@
-"""Cameras as they come: each is read by a thread of its own, and only its newest picture counts.
+"""Live cameras: each is read by its own thread, and only its newest picture counts.
 
-Whoever takes longer than a picture's time for one moment misses pictures, but is never late: older ones are dropped,
-and counted. A camera that is silent is left out until it speaks again; one that breaks off, for good. A video file is
-played at its own pace, as if it were a camera. Only the thread that reads a camera gives it back: doing so while
-another reads ends the process.
+Processing that takes longer than a picture's time misses pictures, but is never late: older ones are dropped and
+counted. A silent camera is left out until it sends again; one that breaks off, for good. A video file is played at its
+own pace, like a camera. Only the thread that reads a camera releases it: doing so while another reads ends the
+process.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from poise.vision.sources import InStep, Source, Step, read_or_note
 Picture = UInt8[Array, "height width 3"]
 
 SILENT = 0.5  # seconds without a picture after which the others do not wait for a camera
-HANGS = 2.0  # seconds that a camera has to answer when it is to be given back
-POLL = 0.05  # seconds between looks at whether a camera is silent
+HANGS = 2.0  # seconds: time-out for releasing a camera
+POLL = 0.05  # seconds between checks for silent cameras
 
 
 class LiveStep(InStep):
-    """The newest picture of each camera at every moment; None from one that is silent or gone, and a note says so."""
+    """The newest picture of each camera at every moment; None, with a note, from one that is silent or gone."""
 
-    dropped = 0  # pictures that nobody had time for
+    dropped = 0  # pictures that were skipped for lack of time
 
     def __iter__(self) -> Iterator[Step]:
         begun, news = time.monotonic(), threading.Condition()
@@ -56,12 +56,12 @@ class LiveStep(InStep):
             self.notes.append(
                 f"{self.dropped} pictures came faster than poses could be found, and were left out"
             )
-        if not hasattr(self, "_readers"):  # nobody reads them
+        if not hasattr(self, "_readers"):  # no readers were started
             super().__exit__(kind, error, trace)
 
 
 class _Reader(threading.Thread):
-    """Reads one camera without end and keeps its newest picture, with the time at which it arrived."""
+    """Reads one camera continuously and keeps its newest picture with its arrival time."""
 
     def __init__(self, source: Source, begun: float, news: threading.Condition, notes: list[str]) -> None:
         super().__init__(daemon=True, name=source.name)
@@ -72,31 +72,31 @@ class _Reader(threading.Thread):
 
     @property
     def is_ready(self) -> bool:
-        """Whether nobody need wait for it: it has a new picture, has ended, or is silent."""
+        """Whether nobody needs to wait for it: it has a new picture, has ended, or is silent."""
         return self._newest is not None or self.ended or time.monotonic() - self._heard > SILENT
 
     @property
     def is_over(self) -> bool:
-        """Whether nothing more is to come from it."""
+        """Whether it will send nothing more."""
         return self.ended and self._newest is None
 
     def take(self) -> tuple[float, Picture] | None:
-        """Its newest picture; none where it has given none since the last time."""
+        """Its newest picture; None if there is none since the last call."""
         found, self._newest = self._newest, None
         if found is None and not self.ended and not self._is_silent:
-            self._notes.append(f"{self.name} is silent; the others go on")
+            self._notes.append(f"{self.name} is silent; the others continue")
         self._is_silent = found is None
         return found
 
     def stop(self) -> None:
-        """Read no further; a camera that hangs is given back when it answers, or by the end of the process."""
+        """Stop reading; a camera that hangs is released when it answers, or at the end of the process."""
         self._stopped = True
         self.join(timeout=HANGS)
         if self.is_alive():
-            self._notes.append(f"{self.name} hangs; it was left as it is")
+            self._notes.append(f"{self.name} does not respond; it was not released")
 
     def run(self) -> None:
-        """Until the camera ends or breaks off, or a stop is asked for; then it is released."""
+        """Read until the camera ends or breaks off, or a stop is requested; then release it."""
         try:
             self._read_on()
         finally:

@@ -1,4 +1,4 @@
-"""OpenCV, imported when it is first needed: start-up stays quick, and a missing extra gives a clear message."""
+"""OpenCV, imported on first use: start-up stays quick, and a missing extra gives a clear message."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from poise.errors import MissingExtraError
 
 @cache
 def cv2() -> Any:
-    """The module, on one thread: several cameras are several calls, not one call on all cores."""
-    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # quiet: our own messages report what went wrong
+    """The module, limited to one thread: several cameras are several calls, not one call on all cores."""
+    os.environ.setdefault("OPENCV_FFMPEG_LOGLEVEL", "-8")  # quiet: our own messages report errors
     try:
         import cv2 as module
     except ImportError as error:

@@ -15,7 +15,7 @@ from poise.vision.lens import LensCamera
 
 _PARTS = 64.0
 _Y_UP = np.array([[0.0, 1.0, 0.0], [0.0, 0.0, 1.0], [1.0, 0.0, 0.0]])  # x, y, z there are z, x, y here
-_TURNED = np.diag([1.0, -1.0, -1.0])  # a camera there looks along -z with y up
+_TURNED = np.diag([1.0, -1.0, -1.0])  # a Qualisys camera looks along -z with y up
 
 
 def read_qualisys(path: str | Path) -> tuple[LensCamera, ...]:

@@ -1,4 +1,4 @@
-"""A rig: cameras that look at one place from several sides, and the file that keeps them (TOML, readable)."""
+"""A rig: cameras that look at one place from several sides, and its TOML file."""
 
 from __future__ import annotations
 
@@ -27,9 +27,7 @@ class Rig:
     def __post_init__(self) -> None:
         names = [camera.name for camera in self.cameras]
         if not names or len(set(names)) != len(names):
-            raise InvalidValueError(
-                f"a rig needs at least one camera, each with a name of its own; got {names}"
-            )
+            raise InvalidValueError(f"a rig needs at least one camera, each with a unique name; got {names}")
 
     def __len__(self) -> int:
         return len(self.cameras)
@@ -41,12 +39,12 @@ class Rig:
         raise UnknownNameError("camera", name, [camera.name for camera in self.cameras])
 
     def baseline(self, first: int = 0, second: int = 1) -> float:
-        """How far two cameras are apart, in metres."""
+        """The distance of two cameras, in metres."""
         return float(np.linalg.norm(self.cameras[first].pinhole.centre - self.cameras[second].pinhole.centre))
 
 
 def fundamental(first: LensCamera, second: LensCamera) -> Float[Array, "3 3"]:
-    """F with x2' F x1 = 0 for straightened pixels of one point: the epipolar line of x1 in the second view is F x1."""
+    """F with x2' F x1 = 0 for undistorted pixels of one point: the epipolar line of x1 in the second view is F x1."""
     turn = second.pinhole.rotation @ first.pinhole.rotation.T
     x, y, z = second.pinhole.translation - turn @ first.pinhole.translation
     cross = np.array([[0.0, -z, y], [z, 0.0, -x], [-y, x, 0.0]])
@@ -104,7 +102,7 @@ class _RigFile:
 
 
 def load_rig(path: Path | str) -> Rig:
-    """Read a rig, or the cameras of Qualisys (.qca.txt); a missing or malformed entry is named."""
+    """Read a rig, or the cameras of Qualisys (.qca.txt); errors name the missing or malformed entry."""
     if str(path).endswith(".qca.txt"):
         return Rig(read_qualisys(path))
     tables = read_declared(_RigFile, Path(path)).camera

@@ -1,4 +1,4 @@
-"""What was seen of markers at one moment."""
+"""The observations of markers at one moment."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from poise.vision.triangulate import Meeting
 
 @dataclass(frozen=True, eq=False)
 class Sighting:
-    """One moment: places of markers (NaN: not seen by two cameras), covariances, pixels per camera (NaN: hidden)."""
+    """One moment: marker positions (NaN: not seen by two cameras), covariances, pixels per camera (NaN: hidden)."""
 
     points: Float[Array, "markers 3"]
     covariances: Float[Array, "markers 3 3"]
@@ -24,7 +24,7 @@ class Sighting:
 
     @classmethod
     def nothing(cls, cameras: int, markers: int) -> Sighting:
-        """Nothing was seen."""
+        """A sighting of nothing."""
         return cls(
             np.full((markers, 3), np.nan),
             np.full((markers, 3, 3), np.nan),
@@ -34,22 +34,22 @@ class Sighting:
     def note(
         self, marker: int, meeting: Meeting, blobs: Sequence[tuple[int, int]], seen: Sequence[Blobs]
     ) -> None:
-        """Put a marker where the rays through these blobs meet."""
+        """Place a marker where the rays through these blobs meet."""
         self.points[marker], self.covariances[marker] = meeting.point, meeting.covariance
         for camera, blob in blobs:
             self.pixels[camera, marker] = seen[camera].centres[blob]
 
     def exchange(self, first: int, second: int) -> None:
-        """Two markers that had each other's label."""
+        """Exchange two markers with swapped labels."""
         for values in (self.points, self.covariances, self.pixels.swapaxes(0, 1)):
             values[[first, second]] = values[[second, first]]
 
     def forget(self, marker: int) -> None:
-        """What was seen was not this marker."""
+        """Remove a marker: the observation was not this one."""
         self.points[marker] = self.covariances[marker] = self.pixels[:, marker] = np.nan
 
     def known_across(self, rig: Rig, places: Float[Array, "markers 3"]) -> Float[Array, "markers 3 3"]:
-        """What is known of where markers near these places are: all, only what is across a camera's ray, or nothing."""
+        """Projections to the known part of markers near these positions: all, across a camera's ray, or nothing."""
         found = np.zeros((len(places), 3, 3))
         for number, camera in enumerate(rig.cameras):
             for marker in np.flatnonzero(np.isfinite(self.pixels[number, :, 0])):
@@ -60,10 +60,10 @@ class Sighting:
 
     @property
     def is_placed(self) -> Array:
-        """Which markers have a place."""
+        """Mask of the markers with a position."""
         return np.asarray(np.isfinite(self.points[:, 0]))
 
     @property
     def is_seen(self) -> Array:
-        """Which markers at least one camera sees."""
+        """Mask of the markers that at least one camera sees."""
         return np.asarray(np.isfinite(self.pixels[..., 0]).any(axis=0))

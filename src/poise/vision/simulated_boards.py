@@ -1,4 +1,4 @@
-"""Pictures of a printed board as a camera would take them: to practise calibration with, and to measure it."""
+"""Simulated pictures of a printed board, for practising and measuring calibration."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _NOISE = 2.0  # grey levels
 def board_picture(
     camera: LensCamera, board: Board, turn: Float[Array, "3 3"], place: Float[Array, "3"]
 ) -> UInt8[Array, "height width"]:
-    """What a camera sees, through its lens, of a board in the world: p_world = turn p_board + place."""
+    """A camera's distorted picture of a board in the world: p_world = turn p_board + place."""
     width, height = camera.size
     rows, columns = np.mgrid[0:height, 0:width].astype(np.float64)
     plane = camera.plane_from_pixels(np.stack([columns.ravel(), rows.ravel()], axis=1))
@@ -40,7 +40,7 @@ def board_picture(
 def board_pictures(
     rig: Rig, board: Board, *, count: int = 40, seed: int = 0
 ) -> Iterator[tuple[UInt8[Array, "height width"], ...]]:
-    """Pictures by all cameras of a board that is shown here and there, tilted this way and that, with noise."""
+    """Pictures by all cameras of a board at various positions and tilts, with noise."""
     rng = np.random.default_rng(seed)
     middle = np.mean([camera.pinhole.centre for camera in rig.cameras], axis=0)
     forward = np.mean([camera.pinhole.rotation[2] for camera in rig.cameras], axis=0)

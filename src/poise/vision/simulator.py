@@ -1,8 +1,8 @@
-"""A camera simulator: synchronised pictures of a mannequin that wears markers, with what cameras do to them.
+"""A camera simulator: synchronised pictures of a mannequin with markers, including the effects of real cameras.
 
-Lens distortion, shot and read noise, motion blur, occlusion by the body, clutter behind it, a moving shadow, a slow
-change of light and cameras that are not quite in step. Where every marker truly was, and which camera could see it,
-comes along: to plan where cameras and markers go, and to measure the whole way from pixels to a pose.
+Lens distortion, shot and read noise, motion blur, occlusion by the body, clutter, a moving shadow, a slow change of
+light and imperfect synchronisation. The true marker positions and visibilities are included: to plan cameras and
+markers, and to measure the whole path from pixels to a pose.
 """
 
 from __future__ import annotations
@@ -30,31 +30,29 @@ from poise.vision.rig import Rig
 
 _SUBFRAMES = 5  # of one exposure
 _NOISE_TILES = 6  # pictures of noise, shifted at random for every frame
-_BEHIND = 0.05  # metres that skin may be in front of a marker's centre without hiding it
-_CLOTHES = np.array(
-    [[62.0, 70.0, 92.0], [48.0, 54.0, 70.0]]
-)  # limbs and joints, before the light falls on them
+_BEHIND = 0.05  # metres of skin in front of a marker's centre that do not hide it
+_CLOTHES = np.array([[62.0, 70.0, 92.0], [48.0, 54.0, 70.0]])  # of limbs and joints, before lighting
 _LIGHT = np.array([0.35, 0.8, 0.5]) / np.linalg.norm([0.35, 0.8, 0.5])
 
 
 @dataclass(frozen=True)
 class Conditions:
-    """What the cameras and the room do to the picture; all zero is a picture without fault."""
+    """The effects of cameras and room on the picture; all zero is a perfect picture."""
 
     shot_noise: float = 0.35  # times the square root of the light, in grey levels
     read_noise: float = 1.5  # grey levels
-    exposure: float = 1 / 250  # seconds: how long a moving marker smears
-    out_of_step: float = 0.001  # seconds by which cameras are apart, at most
-    clutter: int = 40  # things behind the performer
-    shadow: float = 0.35  # of the light that the performer takes from the floor
-    light_drift: float = 0.08  # by which the light changes, slowly
+    exposure: float = 1 / 250  # seconds: duration of motion blur
+    out_of_step: float = 0.001  # seconds: largest offset between cameras
+    clutter: int = 40  # objects behind the performer
+    shadow: float = 0.35  # share of the floor's light that the performer blocks
+    light_drift: float = 0.08  # relative slow change of the light
     lamp: bool = False  # a bright lamp in view
     marker_radius: float = 0.014  # metres
     marker_colours: Mapping[str, tuple[float, float, float]] = field(default_factory=dict)  # red, green, blue
 
     @classmethod
     def perfect(cls) -> Conditions:
-        """No noise, no blur, nothing in the way but the body itself."""
+        """No noise, no blur, and no occlusion but by the body itself."""
         return cls(0.0, 0.0, 0.0, 0.0, 0, 0.0, 0.0)
 
 
@@ -69,7 +67,7 @@ def front_rig(
     distortion: tuple[float, ...] = (-0.12, 0.05, 0.0005, -0.0004, 0.0),
     middle: tuple[float, float, float] = (0.0, 0.95, 0.0),
 ) -> Rig:
-    """Cameras side by side that look at the performer from the front, as webcams on a desk do."""
+    """Cameras side by side that see the performer from the front, like webcams on a desk."""
     places = (np.arange(count) - 0.5 * (count - 1)) * apart
     cameras = [
         LensCamera(
@@ -89,7 +87,7 @@ def front_rig(
 
 
 class Simulator:
-    """What a rig sees of a motion."""
+    """The pictures of a motion by a rig."""
 
     def __init__(
         self,
@@ -101,7 +99,7 @@ class Simulator:
         seed: int = 0,
     ) -> None:
         if len(motion) < 2:
-            raise InvalidValueError("the simulator needs a motion of two frames or more")
+            raise InvalidValueError("the simulator needs a motion of at least two frames")
         self.rig, self.motion, self.layout = rig, motion, dict(layout)
         self.conditions = conditions or Conditions()
         self.truth: Markers = virtual_markers(motion, layout)
@@ -117,12 +115,12 @@ class Simulator:
         )
 
     def empty_room(self, camera: int, count: int = 30) -> Iterator[UInt8[Array, "height width 3"]]:
-        """Pictures without anybody, for the background's statistics."""
+        """Pictures without a person, for the background's statistics."""
         for number in range(count):
             yield self._developed(self._rooms[camera].copy(), 0, noise=(camera, -1 - number))
 
     def picture(self, frame: int, camera: int) -> UInt8[Array, "height width 3"]:
-        """What one camera sees at one frame (blue, green, red)."""
+        """One camera's picture of one frame (blue, green, red)."""
         light, nearness = self._body(frame, self.rig.cameras[camera])
         canvas = self._shadowed(self._rooms[camera].copy(), frame, self.rig.cameras[camera])
         seen = nearness > 0
@@ -136,7 +134,7 @@ class Simulator:
             yield tuple(self.picture(frame, camera) for camera in range(len(self.rig)))
 
     def visible(self, frame: int) -> Bool[Array, "cameras markers"]:
-        """Which camera sees which marker: in the picture and not behind the body."""
+        """Mask of the markers that each camera sees: in the picture and not behind the body."""
         points = self.truth.points[frame]
         found = np.zeros((len(self.rig), len(points)), dtype=np.bool_)
         for number, camera in enumerate(self.rig.cameras):
@@ -149,7 +147,7 @@ class Simulator:
         return found
 
     def places(self, frame: int, camera: int, *, delay: float = 0.0) -> Float[Array, "markers 3"]:
-        """Where markers are when a camera takes a frame, it being a little out of step, and `delay` seconds later."""
+        """Marker positions when a camera takes a frame, including its synchronisation error, `delay` seconds later."""
         at = frame + (self._delays[camera] + delay) * self.motion.fps
         at = float(np.clip(at, 0.0, len(self.motion) - 1))
         low = min(int(at), len(self.motion) - 2)
@@ -157,7 +155,7 @@ class Simulator:
         return np.asarray((1 - part) * self.truth.points[low] + part * self.truth.points[low + 1])
 
     def _body(self, frame: int, camera: LensCamera) -> tuple[Array, Array]:
-        """The light from the body and how near it is, per pixel."""
+        """The light from the body and its depth, per pixel."""
         vertices, normals = self._mannequin.posed(self._positions[frame], self._turns[frame])
         depth = camera.depth(vertices)
         near = np.where(depth > 0.05, 1.0 / np.maximum(depth, 0.05), 0.0)
@@ -202,7 +200,7 @@ class Simulator:
     def _developed(
         self, canvas: Array, frame: int, *, noise: tuple[int, int]
     ) -> UInt8[Array, "height width 3"]:
-        """Light to bytes: drift, noise, saturation. Every picture has a noise of its own, whenever it is asked for."""
+        """Convert light to bytes: drift, noise, saturation. The noise of a picture does not depend on call order."""
         conditions = self.conditions
         drift = 1.0 + conditions.light_drift * np.sin(2 * np.pi * frame / (20.0 * self.motion.fps))
         canvas = canvas * np.float32(drift)
@@ -251,7 +249,7 @@ def _paint_body(
 def _paint_disc(
     canvas: Array, nearness: Array, centres: Array, radii: Array, nearest: Array, colour: Array
 ) -> None:
-    """A round marker, smeared over the moments of an exposure, where the body is not in front of it."""
+    """A round marker, blurred over an exposure, where the body is not in front of it."""
     reach = radii.max() + 1.5
     height, width = nearness.shape
     left, right = (

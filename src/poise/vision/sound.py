@@ -21,14 +21,14 @@ _PCM, _EXTENSIBLE = 1, 0xFFFE  # format tags
 
 @dataclass(frozen=True, eq=False)
 class Sound:
-    """Samples between -1 and 1, all channels as one, so many a second."""
+    """Samples between -1 and 1, all channels mixed, and their rate."""
 
     samples: Float[Array, "samples"]
     rate: float
 
 
 def sound_of(video: Path) -> Sound:
-    """What is heard in a video: left.wav for left.mp4 where there is one, else what an AVI file holds."""
+    """The sound of a video: left.wav for left.mp4 if it exists, else that of an AVI file."""
     beside = video.with_suffix(".wav")
     path = beside if beside.is_file() else video
     if path.is_file() and (found := _read_riff(path)) is not None:
@@ -41,7 +41,7 @@ def sound_of(video: Path) -> Sound:
 
 
 def write_clap(path: Path, *, at: float, seconds: float, seed: int = 0) -> None:
-    """A quiet room in which somebody claps once, as a WAV file."""
+    """Write a quiet room with one clap, as a WAV file."""
     rng = np.random.default_rng(seed)
     sound = 0.003 * rng.standard_normal(round(seconds * _RATE))
     clap = 0.5 * np.exp(-np.arange(_RATE // 20) / (0.008 * _RATE)) * rng.standard_normal(_RATE // 20)
@@ -54,7 +54,7 @@ def write_clap(path: Path, *, at: float, seconds: float, seed: int = 0) -> None:
 
 
 def _read_riff(path: Path) -> Sound | None:
-    """The first sound of a WAV or AVI file; None where it has none, or is no such file."""
+    """The first sound of a WAV or AVI file; None if it has none, or is another kind of file."""
     kind, streams, layout, parts = b"", -1, b"", list[bytes]()
     wanted = b"data"
     with path.open("rb") as file:
@@ -69,7 +69,7 @@ def _read_riff(path: Path) -> Sound | None:
 
 
 def _chunks(file: BinaryIO, end: int) -> Iterator[tuple[bytes, int]]:
-    """Names and sizes of a RIFF file's chunks, lists opened, the file being where the chunk's own bytes begin."""
+    """Yield names and sizes of a RIFF file's chunks, with lists opened; the file is at the chunk's first byte."""
     at = 0
     while at + 8 <= end:
         file.seek(at)

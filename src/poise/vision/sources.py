@@ -1,7 +1,7 @@
-"""Where pictures come from: video files, folders of images and live cameras, brought into step.
+"""Picture sources: video files, folders of images and live cameras, synchronised.
 
-Pictures nearest in time belong together; `synchronise` finds what must be added to the times of videos that were not
-started at once. Every source ends quietly; one that breaks off says so.
+Pictures nearest in time belong together; `synchronise` finds the time offsets of videos that were not started
+together. Every source ends quietly; one that breaks off is noted.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from poise.vision.opencv import cv2
 Picture = UInt8[Array, "_height _width 3"]  # cameras may differ in size
 
 IMAGES = (".png", ".jpg", ".jpeg", ".bmp", ".tif", ".tiff")
-ANSWERS_WITHIN = 5.0  # seconds, in which a camera with an address does
-QUALITY = 97  # percent, of the pictures of a recorded video
+ANSWERS_WITHIN = 5.0  # seconds: time-out for a camera with an address
+QUALITY = 97  # percent: JPEG quality of recorded videos
 
 
 @runtime_checkable
@@ -37,12 +37,12 @@ class Source(Protocol):
 
     @property
     def name(self) -> str:
-        """For messages."""
+        """The name for messages."""
         ...
 
     @property
     def place(self) -> str | Path | int:
-        """What it was opened by: a file, a folder, a camera's number or address."""
+        """The location it was opened from: a file, a folder, a camera's number or address."""
         ...
 
     @property
@@ -57,7 +57,7 @@ class Source(Protocol):
 
     @property
     def frames(self) -> int:
-        """How many pictures it has; 0 for a live camera, which has no end."""
+        """The number of pictures; 0 for a live camera, which has no end."""
         ...
 
     def read(self) -> tuple[float, Picture] | None:
@@ -69,7 +69,7 @@ class Source(Protocol):
         ...
 
     def close(self) -> None:
-        """Give back the file or the camera."""
+        """Release the file or the camera."""
         ...
 
 
@@ -107,12 +107,12 @@ class VideoSource:
         return VideoSource(self.place, name=self.name)
 
     def close(self) -> None:
-        """Give back the file or the camera."""
+        """Release the file or the camera."""
         self._capture.release()
 
 
 def _capture(camera: str | Path | int) -> Any:
-    """A live camera; an address is not waited for any longer than people would."""
+    """Open a live camera; with a time-out for an address."""
     cv = cv2()
     if isinstance(camera, int):
         return cv.VideoCapture(camera)
@@ -122,7 +122,7 @@ def _capture(camera: str | Path | int) -> Any:
 
 
 def _why_not(camera: str | Path | int) -> str:
-    """Why a live camera cannot be opened, as far as the system says."""
+    """The reason why a live camera cannot be opened, as far as the system reports it."""
     words, device = "does not answer; is it plugged in", Path(f"/dev/video{camera}")
     if not isinstance(camera, int) or sys.platform != "linux":
         return f"{words}, allowed, and free?"
@@ -160,18 +160,18 @@ class ImageFolder:
         return ImageFolder(self.place, fps=self.fps)
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Does nothing: there is nothing to release."""
 
 
 def open_source(place: str | Path | int) -> Source:
-    """A source by what its name says: a folder of images, a camera's number or address, or a video file."""
+    """Open a source by its name: a folder of images, a camera's number or address, or a video file."""
     if isinstance(place, int) or (isinstance(place, str) and place.isdigit()):
         return VideoSource(int(place))
     return ImageFolder(place) if Path(place).is_dir() else VideoSource(place)
 
 
 def read_picture(path: str | Path) -> Picture:
-    """An image file as OpenCV has it: blue, green, red."""
+    """Read an image file in OpenCV's order: blue, green, red."""
     check_unpacked_size(existing_file(path))
     picture = cv2().imread(str(path))
     if picture is None:
@@ -180,7 +180,7 @@ def read_picture(path: str | Path) -> Picture:
 
 
 def write_video(path: str | Path, pictures: Iterable[Picture], *, fps: float, size: tuple[int, int]) -> None:
-    """Pictures as a video of stills (Motion JPEG in AVI): every one is kept as it was, and all programs read it."""
+    """Write pictures as a Motion JPEG video in AVI, which keeps every picture and is widely readable."""
     writer = VideoRecorder(path, fps=fps, size=size)
     try:
         for picture in pictures:
@@ -199,7 +199,7 @@ class VideoRecorder:
             str(path), cv.CAP_OPENCV_MJPEG, cv.VideoWriter.fourcc(*"MJPG"), fps, size
         )
         if not self._writer.isOpened():
-            raise PoiseError(f"cannot write the video {path}: is the folder there, and may it be written to?")
+            raise PoiseError(f"cannot write the video {path}: check that the folder exists and is writable")
         self._writer.set(cv.VIDEOWRITER_PROP_QUALITY, QUALITY)
 
     def add(self, picture: Picture) -> None:
@@ -222,7 +222,7 @@ class Step:
 
     time: float
     pictures: tuple[Picture | None, ...]
-    arrived: float | None = None  # by the clock of time.monotonic, where they come live
+    arrived: float | None = None  # by time.monotonic, if live
 
 
 class InStep:

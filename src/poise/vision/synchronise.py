@@ -1,7 +1,7 @@
-"""Videos that were not started together, put in step by what all of them saw or heard.
+"""Synchronise videos that were not started together, by common sights or sounds.
 
-A flash is the largest jump of a picture's light. A clap is where the sounds' sudden rises agree, and motion where as
-much moves in all pictures: the lag at which two signals correlate best, which must be clearly better than any other.
+A flash is the largest jump of a picture's light. A clap is where sudden rises of the sounds agree, and motion where as
+much moves in all pictures: the lag with the best correlation, which must be clearly better than any other.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from poise.vision.opencv import cv2
 from poise.vision.sound import sound_of
 from poise.vision.sources import Picture, Source
 
-FLASH = 12.0  # grey levels by which the mean light of a picture jumps in a flash
-HEARD_EVERY = 0.002  # seconds between two measures of how loud it is
-SUDDEN = 5.0  # deviations by which a sound rises in that time, where it is no noise
-MOVED_EVERY = 0.004  # seconds between two measures of how much moves: finer than pictures come
-SMALL = (96, 72)  # pixels that pictures are brought to before they are compared: noise goes, motion stays
-BANDS = 8  # of rows whose motion is compared: head and feet are at similar heights for all cameras
-STILL = 3.0  # grey levels by which such a pixel differs though nothing moves
-CLEAR = 1.5  # times as much as at any other lag, for two signals to agree on one
+FLASH = 12.0  # grey levels: smallest jump of a picture's mean light in a flash
+HEARD_EVERY = 0.002  # seconds between two loudness samples
+SUDDEN = 5.0  # standard deviations: smallest sudden rise of a sound
+MOVED_EVERY = 0.004  # seconds between two motion samples: finer than the frame rate
+SMALL = (96, 72)  # pixels: thumbnails for comparison, which suppress noise
+BANDS = 8  # of rows whose motion is compared: head and feet have similar heights in all cameras
+STILL = 3.0  # grey levels of difference of a pixel without motion
+CLEAR = 1.5  # smallest ratio of the best correlation to any other
 
 
 @dataclass(frozen=True, eq=False)
 class TimedSignal:
-    """Something measured again and again, so many seconds apart, from one time on; in several channels."""
+    """A regularly sampled quantity with several channels: its interval, start and samples."""
 
     values: Float[Array, "samples channels"]
     every: float
@@ -41,18 +41,18 @@ class TimedSignal:
 
 
 def flash_offsets(sources: Sequence[Source]) -> list[float]:
-    """Seconds to add to each source's times so that a flash, or a lamp switched on, is at one moment in all."""
+    """Seconds to add to each source's times so that a flash, or a lamp switched on, is simultaneous in all."""
     times = [flash_time(source) for source in sources]
     return [times[0] - at for at in times]
 
 
 def clap_offsets(sources: Sequence[Source]) -> list[float]:
-    """The same by sound: a clap, or anything else that every microphone heard."""
+    """The same by sound: a clap, or any sound that all microphones recorded."""
     return _offsets(sources, loudness, "a clap: clap once or twice, loud, between the cameras", around=0.05)
 
 
 def motion_offsets(sources: Sequence[Source]) -> list[float]:
-    """The same by what moves before all cameras."""
+    """The same by motion in front of all cameras."""
     return _offsets(
         sources, movement, "motion that all cameras saw: jump, or throw the arms up, once", around=0.2
     )
@@ -67,14 +67,14 @@ SYNCS: dict[str, Callable[[Sequence[Source]], list[float]]] = {
 
 
 def offsets_by(sync: str, sources: Sequence[Source]) -> list[float]:
-    """Seconds to add to each source's times, found in one of these ways; the sources are left as they are."""
+    """Seconds to add to each source's times, found by one of these methods; the sources are not changed."""
     if sync not in SYNCS:
-        raise InvalidValueError(f"videos are aligned by {', '.join(SYNCS)}; got {sync!r}")
+        raise InvalidValueError(f"synchronise videos by {', '.join(SYNCS)}; got {sync!r}")
     return SYNCS[sync](sources)
 
 
 def flash_time(source: Source) -> float:
-    """When a flash lights up the picture: the moment of the largest jump of its light."""
+    """The time of a flash: the largest jump of the picture's light."""
     seen = [(at, float(picture.mean())) for at, picture in _pictures(source)]
     jumps = np.diff([light for _, light in seen])
     if len(jumps) == 0 or jumps.max() < FLASH:
@@ -85,7 +85,7 @@ def flash_time(source: Source) -> float:
 
 
 def loudness(source: Source) -> TimedSignal:
-    """Sudden rises of high tones: a clap has them, hum and noise have not."""
+    """Sudden rises of high frequencies: present in claps, absent in hum and noise."""
     sound = sound_of(Path(str(source.place)))
     length = max(1, round(HEARD_EVERY * sound.rate))
     sharp = np.diff(sound.samples, prepend=0.0)
@@ -100,7 +100,7 @@ def loudness(source: Source) -> TimedSignal:
 
 
 def movement(source: Source) -> TimedSignal:
-    """How much more, or less, moves from picture to picture, at several heights of the picture."""
+    """Changes of the amount of motion from picture to picture, at several heights."""
     times, moved, last = list[float](), list[Array](), None
     for at, picture in _pictures(source):
         small = cv2().resize(picture, SMALL, interpolation=cv2().INTER_AREA)
@@ -117,9 +117,9 @@ def movement(source: Source) -> TimedSignal:
 
 
 def lag_between(first: TimedSignal, second: TimedSignal, *, around: float) -> tuple[float, float]:
-    """Seconds to add to the second's times, and how many times better that is than lags not `around` it.
+    """Seconds to add to the second's times, and the ratio of its correlation to that of lags not `around` it.
 
-    Both are measured as often.
+    Both must have the same sampling interval.
     """
     pairs = zip(first.values.T, second.values.T, strict=True)
     product = sum(correlate(a - a.mean(), b - b.mean(), method="fft") for a, b in pairs)
@@ -145,7 +145,7 @@ def _offsets(
 
 
 def _between(product: Array, best: int) -> float:
-    """Where a parabola through a peak and its neighbours is highest, in samples from the peak."""
+    """The maximum of a parabola through a peak and its neighbours, in samples from the peak."""
     if not 0 < best < len(product) - 1:
         return 0.0
     before, at, after = product[best - 1 : best + 2]

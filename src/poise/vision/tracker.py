@@ -1,4 +1,4 @@
-"""From pictures to labelled markers, frame after frame: background, blobs, correspondence and labels in one call."""
+"""From pictures to labelled markers, frame by frame: background, blobs, correspondence and labels in one call."""
 
 from __future__ import annotations
 
@@ -19,17 +19,17 @@ from poise.vision.sighting import Sighting
 
 Picture = UInt8[Array, "height width 3"]
 
-WHITE = Colours()  # markers that reflect light
+WHITE = Colours()  # reflective markers
 
 
 @dataclass(frozen=True, eq=False)
 class Moment:
-    """What one moment gave, stage by stage: for the pose, and for pictures of the way to it."""
+    """The results of one moment, stage by stage: for the pose, and for pictures of the stages."""
 
     blobs: tuple[Blobs, ...]
     foregrounds: tuple[UInt8[Array, "height width"] | None, ...]
     sighting: Sighting
-    exchanged: tuple[Pair, ...] = ()  # markers that had each other's label until now
+    exchanged: tuple[Pair, ...] = ()  # markers whose labels were swapped until now
 
 
 class MarkerFinder:
@@ -52,11 +52,11 @@ class MarkerFinder:
         self._labeller = Labeller(rig, Wearer.unknown(len(self.labels)), tints=self._tints)
 
     def get_to_know(self, wearer: Wearer) -> None:
-        """Who is going to wear the markers."""
+        """Set the wearer of the markers."""
         self._labeller = Labeller(self.rig, wearer, tints=self._tints)
 
     def blobs(self, pictures: Sequence[Picture | None]) -> tuple[tuple[Blobs, ...], tuple[Array | None, ...]]:
-        """What each camera sees; a camera that is lost gives None and sees nothing."""
+        """The blobs of each camera; a lost camera gives None and sees nothing."""
         if len(pictures) != len(self.rig):
             raise InvalidValueError(f"{len(self.rig)} cameras give a picture each; got {len(pictures)}")
         found, masks = [], []
@@ -71,9 +71,9 @@ class MarkerFinder:
         return tuple(found), tuple(masks)
 
     def begin(self, pictures: Sequence[Picture | None], layouts: Float[Array, "layouts markers 3"]) -> Moment:
-        """A first frame, labelled by the layout that fits it best, wherever the performer stands and faces.
+        """Label a first frame by the layout that fits it best, at any position and heading.
 
-        The layout is the calibration pose, or poses that the performer may be in. What fits none is not labelled.
+        The layout is the calibration pose, or possible poses of the performer. Points that fit none are not labelled.
         """
         blobs, masks = self.blobs(pictures)
         return Moment(blobs, masks, self._labeller.begin(blobs, layouts))
@@ -85,7 +85,7 @@ class MarkerFinder:
         *,
         seconds: float | None = None,
     ) -> Moment:
-        """A further frame, some seconds after the last, labelled with the body expected to have its markers there."""
+        """Label a further frame, some seconds after the last, with these predicted marker positions."""
         blobs, masks = self.blobs(pictures)
         sighting, exchanged = self._labeller.step(blobs, body, seconds or self._frame_time)
         return Moment(blobs, masks, sighting, tuple(exchanged))

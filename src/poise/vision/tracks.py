@@ -1,8 +1,8 @@
-"""Where markers are expected: each is carried on by its own velocity, a Kalman filter per marker.
+"""Predicted marker positions: a constant-velocity Kalman filter per marker.
 
-What two cameras see tells a place by itself. A marker that fewer see leans on the body: where the pose that explains
-the others has it, taken to be the less sure the longer no two cameras have seen it. Where there is one camera only, all
-depths are the body's, and every marker leans on it.
+Two cameras determine a position. A marker seen by fewer relies on the body: its position in the pose that explains the
+others, with an uncertainty that grows the longer no two cameras have seen it. With one camera, all depths come from
+the body, and every marker relies on it.
 """
 
 from __future__ import annotations
@@ -13,20 +13,18 @@ from jaxtyping import Bool, Float
 from poise.compiled import compiled
 from poise.types import Array
 
-AGILITY = 60.0  # metres per second squared by which the liveliest markers speed up from frame to frame
-BURST = 4.0  # times more, now and then: throws and punches
-FIRST_OFF = 0.08  # metres that markers are off the layout they are first found by
-BODY_OFF = 0.05  # metres that the body's marker is off where it was just seen
-BODY_DRIFT = 0.5  # metres per second by which that grows, for the liveliest, while it is not
-BODY_FAR = 0.25  # metres at most
-PIXEL_OFF = 0.7  # pixels that the centre of a still marker's blob is off: noise, half of it hidden
-OUT_OF_STEP = (
-    0.0007  # seconds by which shutters are out of step: a moving marker is off by that much of its way
-)
+AGILITY = 60.0  # metres per second squared: typical acceleration of the liveliest markers
+BURST = 4.0  # times more, occasionally: throws and punches
+FIRST_OFF = 0.08  # metres: standard deviation of markers from the layout of the first frame
+BODY_OFF = 0.05  # metres: standard deviation of the body's marker just after it was seen
+BODY_DRIFT = 0.5  # metres per second by which that grows, for the liveliest, while it is unseen
+BODY_FAR = 0.25  # metres: its maximum
+PIXEL_OFF = 0.7  # pixels: standard deviation of the centre of a still marker's blob: noise, partial occlusion
+OUT_OF_STEP = 0.0007  # seconds: offset between shutters, which shifts moving markers
 
 
 class Tracks:
-    """Places and velocities of all markers, with covariances."""
+    """Positions and velocities of all markers, with covariances."""
 
     def __init__(
         self,
@@ -35,7 +33,7 @@ class Tracks:
         liveliness: Float[Array, "markers"],
         alone: bool = False,
     ) -> None:
-        """`liveliness` is 1 for what moves as hands do, and less for what moves with the trunk; `alone`: one camera."""
+        """`liveliness` is 1 for hands, less for what moves with the trunk; `alone`: one camera."""
         self._liveliness, self._alone, self._seconds = liveliness, alone, 0.0
         self.states = np.concatenate([places, np.zeros_like(places)], axis=1)
         self.covariances = np.zeros((len(places), 6, 6))
@@ -45,26 +43,26 @@ class Tracks:
 
     @property
     def places(self) -> Float[Array, "markers 3"]:
-        """Where markers are expected."""
+        """The predicted marker positions."""
         return np.ascontiguousarray(self.states[:, :3])
 
     @property
     def spreads(self) -> Float[Array, "markers 3 3"]:
-        """How sure that is."""
+        """The covariances of these positions."""
         return np.ascontiguousarray(self.covariances[:, :3, :3])
 
     @property
     def noise(self) -> Float[Array, "markers"]:
-        """Metres that markers are off in the moment a camera sees them, along their way."""
+        """Metres by which markers are off when a camera sees them, along their motion."""
         return np.asarray(OUT_OF_STEP * np.linalg.norm(self.states[:, 3:], axis=1))
 
     @property
     def burst(self) -> Float[Array, "markers"]:
-        """Metres by which markers get further since the last moment if they speed up far more than usual."""
+        """Additional distance since the last moment in case of an unusual acceleration."""
         return np.asarray(BURST * AGILITY * self._liveliness * self._seconds**2)
 
     def carry_on(self, seconds: float, body: Float[Array, "markers 3"]) -> None:
-        """To the next moment, when the body is expected to have its markers at these places."""
+        """Predict the next moment, with the body's markers at these positions."""
         self._seconds = seconds
         step, noise = _carrying(seconds)
         self.states = self.states @ step.T
@@ -81,7 +79,7 @@ class Tracks:
         *,
         bursts: Bool[Array, "markers"],
     ) -> None:
-        """By pixels without the lens, NaN where a camera does not see a marker; some speed up more than usual."""
+        """Correct by undistorted pixels (NaN if unseen); some markers accelerate more than usual."""
         if self._seconds > 0:
             more = (bursts * BURST * self._liveliness) ** 2
             self.covariances += more[:, None, None] * _carrying(self._seconds)[1]
@@ -89,7 +87,7 @@ class Tracks:
         self.unseen[np.isfinite(straight[..., 0]).sum(axis=0) >= min(2, len(matrices))] = 0.0
 
     def exchange(self, first: int, second: int) -> None:
-        """Two tracks that had each other's label."""
+        """Exchange two tracks with swapped labels."""
         for values in (self.states, self.covariances, self.unseen):
             values[[first, second]] = values[[second, first]]
 
@@ -107,7 +105,7 @@ class Tracks:
 
 
 def _carrying(seconds: float) -> tuple[Array, Array]:
-    """How states go on at constant velocity, and what unknown acceleration adds to their covariance."""
+    """The constant-velocity transition, and the covariance of unknown acceleration."""
     unit = np.eye(3)
     step = np.block([[unit, seconds * unit], [np.zeros((3, 3)), unit]])
     push = np.concatenate([0.5 * seconds**2 * unit, seconds * unit])
@@ -116,7 +114,7 @@ def _carrying(seconds: float) -> tuple[Array, Array]:
 
 @compiled
 def seen_from(matrix: Array, place: Array, pixel: Array, jacobian: Array) -> bool:
-    """The pixel of a place and how it changes with it; whether the place is before the camera."""
+    """The pixel of a position and its Jacobian; return whether the position is in front of the camera."""
     depth = matrix[2, 3]
     for i in range(3):
         depth += matrix[2, i] * place[i]
@@ -134,14 +132,14 @@ def seen_from(matrix: Array, place: Array, pixel: Array, jacobian: Array) -> boo
 
 @compiled
 def pixel_variance(jacobian: Array, noise: float) -> float:
-    """Of a blob's centre, for a marker that is so many metres off on its way; per axis."""
+    """Variance per axis of a blob's centre, for a marker with this position error."""
     scale = max(np.abs(jacobian[0]).max(), np.abs(jacobian[1]).max())
     return PIXEL_OFF**2 + (scale * noise) ** 2
 
 
 @compiled
 def inverse_of_two(matrix: Array, more: float) -> tuple[Array, float]:
-    """The inverse and the determinant of a 2x2 matrix with more on its diagonal."""
+    """The inverse and the determinant of a 2x2 matrix with `more` on its diagonal."""
     a, b, c, d = matrix[0, 0] + more, matrix[0, 1], matrix[1, 0], matrix[1, 1] + more
     determinant = a * d - b * c
     inverse = np.empty((2, 2))
@@ -162,4 +160,4 @@ def _correct(states: Array, covariances: Array, matrices: Array, straight: Array
             gain = carried.T @ inverse
             states[marker] += gain @ (seen - pixel)
             rest = covariances[marker] - gain @ carried
-            covariances[marker] = 0.5 * (rest + rest.T)  # rounding would else drive it apart, frame by frame
+            covariances[marker] = 0.5 * (rest + rest.T)  # against rounding errors

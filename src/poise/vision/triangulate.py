@@ -1,4 +1,4 @@
-"""Where rays of several cameras meet, and how sure that is."""
+"""Triangulation from several cameras, with covariance."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 from poise.vision.lens import LensCamera
 
-PIXEL_NOISE = 0.3  # pixels by which the centre of a blob is off, typically
+PIXEL_NOISE = 0.3  # pixels: standard deviation of a blob's centre
 _STEPS = 3  # of Gauss-Newton on the pixels, after the linear meeting point
 
 
 @dataclass(frozen=True, eq=False)
 class Meeting:
-    """A point seen by two cameras or more: its place and covariance in metres, and how far off its pixels are (rms)."""
+    """A point seen by at least two cameras: its position and covariance in metres, and its pixel error (rms)."""
 
     point: Float[Array, "3"]
     covariance: Float[Array, "3 3"]
@@ -29,15 +29,15 @@ class Meeting:
 def triangulate(
     cameras: Sequence[LensCamera], pixels: Float[Array, "cameras 2"], *, noise: float = PIXEL_NOISE
 ) -> Meeting:
-    """The point whose pictures are nearest to these pixels."""
+    """The point with the least reprojection error."""
     if len(cameras) < 2 or len(cameras) != len(pixels):
-        raise InvalidValueError(f"a point needs a pixel from each of two cameras or more; got {len(pixels)}")
+        raise InvalidValueError(f"a point needs a pixel from each of at least two cameras; got {len(pixels)}")
     straight = np.stack([camera.straightened(pixel) for camera, pixel in zip(cameras, pixels, strict=True)])
     return triangulate_all(projections(cameras), straight[None], noise=noise)[0]
 
 
 def projections(cameras: Sequence[LensCamera]) -> Float[Array, "cameras 3 4"]:
-    """The matrices that take world points to straightened pixels."""
+    """The matrices from world points to undistorted pixels."""
     return np.stack([camera.pinhole.matrix for camera in cameras])
 
 
@@ -47,7 +47,7 @@ def triangulate_all(
     *,
     noise: float = PIXEL_NOISE,
 ) -> list[Meeting]:
-    """Many points at once, from straightened pixels that are NaN where a camera does not see one."""
+    """Many points at once, from undistorted pixels (NaN if unseen)."""
     points, covariances = np.empty((len(straight), 3)), np.empty((len(straight), 3, 3))
     off = np.empty(len(straight))
     _meet(matrices, np.ascontiguousarray(straight), points, covariances, off)
@@ -76,7 +76,7 @@ def _meet(matrices: Array, straight: Array, points: Array, covariances: Array, o
 def _gather(
     matrices: Array, straight: Array, point: Array, linear: bool, normal: Array, right: Array
 ) -> float:
-    """Normal equations of one point over the cameras that see it; returns the mean squared pixels that are left."""
+    """Normal equations of one point over the cameras that see it; return the mean squared pixel error."""
     normal[:], right[:], squares, count, row = 0.0, 0.0, 0.0, 0, np.empty(3)
     for camera in range(len(matrices)):
         for axis in range(2):
@@ -94,9 +94,9 @@ def _gather(
 
 @compiled
 def _row(along: Array, depth: Array, pixel: float, point: Array, linear: bool, row: Array) -> float:
-    """What one coordinate of a picture of the point lacks, and how that changes with the point.
+    """The residual of one coordinate of a point's pixel, and its Jacobian.
 
-    Linear: pixel (depth . p) = along . p, which needs no point to start from. Else the pixel itself.
+    Linear: pixel (depth . p) = along . p, which needs no initial point. Otherwise the pixel itself.
     """
     if linear:
         row[:] = along[:3] - pixel * depth[:3]

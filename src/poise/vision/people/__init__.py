@@ -1,1 +1,1 @@
-"""People in pictures without markers: found, distinguished and followed, as 33 landmarks each (BlazePose)."""
+"""People in pictures without markers: detected, identified and tracked, as 33 landmarks each (BlazePose)."""

@@ -1,7 +1,7 @@
-"""Finds people in a picture: boxes by a single-shot network, then 33 landmarks in a turned square around each.
+"""Detect people in a picture: boxes by a single-shot network, then 33 landmarks in a rotated square around each.
 
-BlazePose (Bazarevsky et al. 2020): the detector gives for each person the middle of the hips and a point on the circle
-around the whole body; the square upon them is what the second network reads. The landmarks give the next square.
+BlazePose (Bazarevsky et al. 2020): for each person the detector gives the middle of the hips and a point on the circle
+around the whole body; the second network reads the square around it. The landmarks give the next square.
 """
 
 from __future__ import annotations
@@ -21,19 +21,19 @@ from poise.vision.people.person import Person, Region, overlap
 
 Picture = UInt8[Array, "height width 3"]
 
-SURE = 0.5  # score from which a person in a square counts
-MAYBE = 0.4  # score from which a detection is looked at
-SAME = 0.3  # overlap from which two detections are one person
-DISTINCT = 0.15  # heights of a person that the joints of two are apart at least
-WIDER = 1.25  # of the square around the circle, so that hands and feet are inside
-_SIDE, _CROP = 224, 256  # pixels that the networks read
-_STRIDES = ((8, 2), (16, 2), (32, 6))  # pixels between anchors, and how many stand at each place
-_POINTS = 39  # landmarks that the second network writes: 33, the two of the next square, and four unused
-_HEATED, _KERNEL = 0.5, 3  # least heat of a landmark that is refined, and cells around it that refine it
+SURE = 0.5  # smallest score of a person in a square
+MAYBE = 0.4  # smallest score of a detection that is examined
+SAME = 0.3  # overlap above which two detections are one person
+DISTINCT = 0.15  # heights of a person: smallest distance between the joints of two people
+WIDER = 1.25  # factor on the square around the circle, so that hands and feet are inside
+_SIDE, _CROP = 224, 256  # input sizes of the networks in pixels
+_STRIDES = ((8, 2), (16, 2), (32, 6))  # pixels between anchors, and their number per position
+_POINTS = 39  # outputs of the second network: 33 landmarks, the two of the next square, and four unused
+_HEATED, _KERNEL = 0.5, 3  # smallest heat of a refined landmark, and cells around it that are used
 
 
 class PersonFinder:
-    """Both networks. `find` looks for everyone in a picture; `look` reads one square."""
+    """Both networks. `find` detects everyone in a picture; `look` reads one square."""
 
     def __init__(self, *, threads: int = 1) -> None:
         self._detector, self._landmarks = (
@@ -43,13 +43,13 @@ class PersonFinder:
         self._anchors = np.array(list(_anchors()))
 
     def find(self, picture: Picture) -> list[Person]:
-        """Everyone in the picture, the surest first."""
+        """Everyone in the picture, the most certain first."""
         people = [self.look(picture, region) for region in self.regions(picture)]
         again = [self.look(picture, person.next) for person in people if person.score > SURE]
         return _distinct([person for person in again if person.score > SURE])
 
     def regions(self, picture: Picture) -> list[Region]:
-        """Squares around those whom the first network finds in the whole picture and in its square parts."""
+        """Squares around the people found by the first network in the whole picture and in its square parts."""
         height, width = picture.shape[:2]
         side, found = min(height, width), self._regions(picture)
         for start in sorted({0, (max(height, width) - side) // 2, max(height, width) - side}):
@@ -74,7 +74,7 @@ class PersonFinder:
         return [_square(*((points[2:4] - shift) / scale)) for points in _merged(places, scores[sure])]
 
     def look(self, picture: Picture, region: Region) -> Person:
-        """The person in a square of the picture; a low score says that nobody is there."""
+        """The person in a square of the picture; a low score means that nobody is there."""
         cv = cv2()
         corners = region.to_picture(np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])).astype(np.float32)
         into = cv.getAffineTransform(corners, np.array([[0, 0], [_CROP, 0], [0, _CROP]], dtype=np.float32))
@@ -91,7 +91,7 @@ class PersonFinder:
 
 
 def _anchors() -> Iterator[tuple[float, float]]:
-    """The places from which boxes are counted, in parts of the picture."""
+    """The anchor positions of boxes, as fractions of the picture."""
     for stride, count in _STRIDES:
         cells = _SIDE // stride
         for row in range(cells):
@@ -100,7 +100,7 @@ def _anchors() -> Iterator[tuple[float, float]]:
 
 
 def _merged(places: Float[Array, "n 6 2"], scores: Float[Array, "n"]) -> Iterator[Float[Array, "6 2"]]:
-    """Detections of one person as their mean, weighed by their scores; a place is centre, size and four points."""
+    """The score-weighted mean of the detections of each person; a detection is centre, size and four points."""
     boxes = np.concatenate([places[:, 0] - places[:, 1] / 2, places[:, 0] + places[:, 1] / 2], axis=1)
     left = list(np.argsort(-scores))
     while left:
@@ -110,14 +110,14 @@ def _merged(places: Float[Array, "n 6 2"], scores: Float[Array, "n"]) -> Iterato
 
 
 def _square(hips: Float[Array, "2"], rim: Float[Array, "2"]) -> Region:
-    """The square around a circle about the hips, turned so that its rim point is above them."""
+    """The square around a circle about the hips, rotated so that its rim point is above them."""
     along = rim - hips
     turn = np.pi / 2 - np.arctan2(-along[1], along[0])
     return Region(hips, 2.0 * WIDER * max(float(np.hypot(*along)), 1.0), float(turn))
 
 
 def _refined(points: Float[Array, "39 2"], heat: Float[Array, "cells cells 39"]) -> Float[Array, "39 2"]:
-    """Landmarks moved to the middle of the heat around them, where there is enough."""
+    """Landmarks moved to the centroid of the heat around them, if there is enough."""
     cells = heat.shape[0]
     found = points.copy()
     for number, (x, y) in enumerate(points):
@@ -137,7 +137,7 @@ def _refined(points: Float[Array, "39 2"], heat: Float[Array, "cells cells 39"])
 
 
 def _distinct(people: Sequence[Person]) -> list[Person]:
-    """Each person once: two squares may have found the same one."""
+    """Each person once: two squares may contain the same one."""
     kept: list[Person] = []
     for person in sorted(people, key=lambda one: -one.visibility.sum()):
         if all(apart(person, other) > DISTINCT for other in kept):
@@ -146,7 +146,7 @@ def _distinct(people: Sequence[Person]) -> list[Person]:
 
 
 def apart(first: Person, second: Person) -> float:
-    """How far the joints of two people in one picture are apart, in heights of the larger one's box."""
+    """The distance between the joints of two people in one picture, in heights of the larger one's box."""
     size = max(float(np.max(one.box[2:] - one.box[:2])) for one in (first, second))
     weights = first.visibility * second.visibility + 1e-6
     return float(np.average(np.linalg.norm(first.pixels - second.pixels, axis=1), weights=weights)) / max(

@@ -1,7 +1,7 @@
-"""People from picture to picture: each is looked for where the picture before left them, and recognised by looks.
+"""Track people from picture to picture: each is searched at the last position, and recognised by appearance.
 
-A person whom another hides is not there for a while; who comes back is known by place and by the colours of trunk and
-thighs. Two who end up on one body are one: the body belongs to whom it looks like.
+A person hidden by another is absent for a while; on return they are recognised by position and by the colours of trunk
+and thighs. If two tracks end up on one body, it belongs to the one that looks like it.
 """
 
 from __future__ import annotations
@@ -19,16 +19,14 @@ from poise.vision.people.person import Person, shared
 
 Picture = UInt8[Array, "height width 3"]
 
-LOOK_AGAIN = 10  # pictures after which everyone is looked for again, not only those who are followed ...
-LOOK_SOONER = 3  # ... and after which, where someone is missing
-INSIDE = 0.6  # share of a box in another from which it is part of that body, or hidden by it
-BETTER = (
-    1.1  # times as much must be seen of a body that is found again to take the place of what was followed
-)
-GONE = 45  # pictures after which a person who has not been seen is someone new when they come back
-FAR = 1.0  # heights of a person beyond which nobody has gone between two sightings
-UNLIKE = 0.6  # distance of colours (0 to 1) beyond which a body is someone else's
-LEARNING = 0.05  # share of a new sighting in what is remembered of colours
+LOOK_AGAIN = 10  # pictures after which everyone is detected again, not only those who are tracked ...
+LOOK_SOONER = 3  # ... and after which, if someone is missing
+INSIDE = 0.6  # share of a box inside another from which it is part of that body, or hidden by it
+BETTER = 1.1  # visibility ratio above which a detected body replaces the tracked one
+GONE = 45  # pictures after which a returning person counts as new
+FAR = 1.0  # heights of a person: largest distance between two sightings
+UNLIKE = 0.6  # colour distance (0 to 1) above which a body is someone else's
+LEARNING = 0.05  # update rate of the remembered colours
 _LEVELS, _GRID = 4, 12
 _QUADS = tuple(
     tuple(INDEX[name] for name in names)
@@ -42,7 +40,7 @@ _QUADS = tuple(
 
 @dataclass(eq=False)
 class PersonTrack:
-    """One person: the last sighting, its picture's number, and the colours remembered."""
+    """One person: the last sighting, its picture's number, and the remembered colours."""
 
     number: int
     person: Person
@@ -51,7 +49,7 @@ class PersonTrack:
 
 
 class PeopleFollower:
-    """Give it one picture after the other; it answers with the people in it, by their numbers."""
+    """Takes one picture after the other; returns the people in it, by number."""
 
     def __init__(self, finder: PersonFinder, *, most: int = 6) -> None:
         self._finder, self._most = finder, most
@@ -72,7 +70,7 @@ class PeopleFollower:
         return found
 
     def _followed(self, picture: Picture) -> dict[int, Person]:
-        """Those who were in the picture before, where they are now; of two on one body, who looks like it."""
+        """Those of the previous picture at their new positions; of two on one body, the one that looks like it."""
         current = [track for track in self._tracks if track.seen == self._count - 1]
         looked = {track.number: self._finder.look(picture, track.person.next) for track in current}
         found = {number: person for number, person in looked.items() if person.score > SURE}
@@ -89,7 +87,7 @@ class PeopleFollower:
         return 1.0 if person is None else distance(track.colours, colours_of(picture, person))
 
     def _join(self, picture: Picture, found: dict[int, Person]) -> None:
-        """Look for everyone: who slipped off their body is put back, who was missing comes back, others are new."""
+        """Detect everyone: lost tracks are put back on their body, missing people return, others are new."""
         for person in self._finder.find(picture):
             same = [number for number in found if shared(person.box, found[number].box) > INSIDE]
             if same:
@@ -104,12 +102,12 @@ class PeopleFollower:
                 found[number] = person
 
     def _put_back(self, person: Person, same: Sequence[int], found: dict[int, Person]) -> None:
-        """A body that one alone is on, and that is seen better than by following, is theirs."""
+        """Assign a body that only one track is on, and that is seen better than by tracking, to that track."""
         if len(same) == 1 and person.visibility.sum() > BETTER * found[same[0]].visibility.sum():
             found[same[0]] = person
 
     def _returned(self, person: Person, colours: Array, found: Iterable[int]) -> int | None:
-        """Who of those not seen this is: the likest in place and colours."""
+        """Which of the missing people this is: the most similar in position and colours."""
         taken, best, least = set(found), None, np.inf
         for track in self._tracks:
             unlike, far = distance(track.colours, colours), apart(track.person, person)
@@ -126,7 +124,7 @@ class PeopleFollower:
 
 
 class OnePersonFollower:
-    """The largest person of a picture, followed for as long as they are seen; then whoever is the largest."""
+    """The largest person of a picture, tracked while visible; then again the largest."""
 
     def __init__(self, finder: PersonFinder) -> None:
         self._finder = finder
@@ -144,7 +142,7 @@ class OnePersonFollower:
 
 
 def colours_of(picture: Picture, person: Person) -> Float[Array, "bins"]:
-    """How often each colour, of coarse steps, occurs on trunk and thighs."""
+    """Histogram of coarse colours on trunk and thighs."""
     across = np.linspace(0.15, 0.85, _GRID)
     a, b = (grid.ravel()[:, None] for grid in np.meshgrid(across, across))
     places = []
@@ -161,12 +159,12 @@ def colours_of(picture: Picture, person: Person) -> Float[Array, "bins"]:
 
 
 def distance(first: Float[Array, "bins"], second: Float[Array, "bins"]) -> float:
-    """Hellinger's, between two sets of colours: 0 alike, 1 nothing in common."""
+    """Hellinger distance of two colour histograms: 0 equal, 1 disjoint."""
     return float(np.sqrt(max(0.0, 1.0 - np.sqrt(first * second).sum())))
 
 
 def _clear(person: Person, other: Person) -> bool:
-    """Whether no box covers the other's middle."""
+    """Whether neither box covers the other's middle."""
     middle = (person.box[:2] + person.box[2:]) / 2
     return bool(np.any(middle < other.box[:2]) or np.any(middle > other.box[2:]))
 

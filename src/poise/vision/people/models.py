@@ -1,6 +1,6 @@
-"""The networks that find people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
+"""The networks that detect people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
 
-`tools/page.sh` packs them from that package into `models/`, which the wheel ships; nothing is fetched at run time.
+`tools/page.sh` packs them from that package into `models/`, which the wheel ships; nothing is downloaded at run time.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ class Network:
         self._outputs = [(one["shape"], one["index"]) for one in self._interpreter.get_output_details()]
 
     def __call__(self, inputs: Array) -> list[Array]:
-        """What the network says of one input, without the axis of batches, in the order of its file."""
+        """The network's outputs for one input, without the batch axis, in the order of its file."""
         self._interpreter.set_tensor(self._input, inputs[None].astype(np.float32))
         self._interpreter.invoke()
         return [self._interpreter.get_tensor(index)[0] for _, index in self._outputs]
 
 
 def model_file(name: str) -> Path:
-    """A network's file, or what to do where it is missing."""
+    """A network's file; raise with instructions if it is missing."""
     path = FOLDER / name
     if not path.is_file():
         raise PoiseError(
@@ -48,7 +48,7 @@ def model_file(name: str) -> Path:
 
 
 def available() -> bool:
-    """Whether people can be found here: the networks and what runs them."""
+    """Whether people can be detected here: the networks and their runtime are installed."""
     from importlib.util import find_spec
 
     files = all((FOLDER / name).is_file() for name in (DETECTOR, LANDMARKS))
@@ -68,7 +68,7 @@ def _interpreter(path: Path, threads: int) -> Any:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Without what the runtime writes to standard error when it starts."""
+    """Suppress what the runtime writes to standard error when it starts."""
     kept = os.dup(2)
     try:
         with open(os.devnull, "wb") as nowhere:

@@ -1,4 +1,4 @@
-"""A person in one picture: 33 landmarks, and the square that they were found in."""
+"""A person in one picture: 33 landmarks, and the square they were found in."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from poise.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Region:
-    """A turned square of a picture around one person: its middle, its side in pixels, and its turn in radians."""
+    """A rotated square of a picture around one person: its centre, its side in pixels, and its angle in radians."""
 
     centre: Float[Array, "2"]
     side: float
@@ -33,10 +33,10 @@ class Region:
 
 @dataclass(frozen=True, eq=False)
 class Person:
-    """One person in one picture: pixels, how surely each is seen (0 to 1), and a rough shape in metres.
+    """One person in one picture: pixels, visibilities (0 to 1), and a rough shape in metres.
 
-    The shape has its origin between the hips and the axes of the camera: x right, y down, z away. It is a guess: whole
-    bodies of usual size, seen from afar. `next` is where the person is looked for in the picture that follows.
+    The shape has its origin between the hips and the camera's axes: x right, y down, z away. It is an estimate: whole
+    bodies of usual size, seen from afar. `next` is the search region in the next picture.
     """
 
     pixels: Float[Array, "33 2"]
@@ -48,13 +48,13 @@ class Person:
 
     @cached_property
     def box(self) -> Float[Array, "4"]:
-        """Left, top, right and bottom of what is seen, in pixels."""
+        """Left, top, right and bottom of the visible landmarks, in pixels."""
         seen = self.pixels[self.visibility > VISIBLE] if self.visibility.max() > VISIBLE else self.pixels
         return np.concatenate([seen.min(axis=0), seen.max(axis=0)])
 
 
 def overlap(first: Float[Array, "4"], second: Float[Array, "4"]) -> float:
-    """The share of two boxes together that is in both."""
+    """The intersection over union of two boxes."""
     both = _common(first, second)
     return both / max(_area(first) + _area(second) - both, 1e-9)
 

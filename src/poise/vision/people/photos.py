@@ -21,8 +21,8 @@ if TYPE_CHECKING:
     from PIL import Image
 
 
-CLEARLY = 0.6  # height beside the largest person's from which it must be said who is meant
-FEWEST = 6  # joints below which a photo shows too little of a person
+CLEARLY = 0.6  # height relative to the largest person's from which a choice is required
+FEWEST = 6  # smallest number of visible joints
 _POINTS = {
     f"{side}_{role}": (f"{side}_{landmark}",)
     for side in SIDES
@@ -34,7 +34,7 @@ _POINTS = {
 
 
 def people_in_photo(photo: Image.Image) -> list[Person]:
-    """Everyone in a photo, the largest first; nobody is an error that says why."""
+    """Everyone in a photo, the largest first; raise with the reason if there is nobody."""
     pixels = np.asarray(photo.convert("RGB"))
     people = PersonFinder().find(pixels[:, :, ::-1].copy())
     if not people:
@@ -49,7 +49,7 @@ def people_in_photo(photo: Image.Image) -> list[Person]:
 
 
 def person_in_photo(photo: Image.Image, number: int | None = None) -> Person:
-    """The person meant (from 1, the largest first), who must be named where several are about as large."""
+    """The chosen person (from 1, the largest first); a choice is required if several are about as large."""
     people = people_in_photo(photo)
     like = [one for one in people if _height(one) > CLEARLY * _height(people[0])]
     places = "; ".join(
@@ -70,7 +70,7 @@ def person_in_photo(photo: Image.Image, number: int | None = None) -> Person:
 
 
 def points_of(person: Person, size: tuple[int, int]) -> dict[str, Float[Array, "2"]]:
-    """The pixels of joints, by role, that are seen and inside the photo."""
+    """The pixels of joints, by role, that are visible and inside the photo."""
     found = {}
     for role, names in _POINTS.items():
         numbers = [INDEX[name] for name in names]
@@ -81,7 +81,7 @@ def points_of(person: Person, size: tuple[int, int]) -> dict[str, Float[Array, "
 
 
 def watched_in_photo(person: Person, size: tuple[int, int], focal: float | None = None) -> WatchedPerson:
-    """One moment before a camera of which nothing is known but, perhaps, its focal length in pixels."""
+    """One moment in front of an unknown camera, or one with a known focal length in pixels."""
     return WatchedPerson(
         [level_camera(size, focal)], person.pixels[None, None], person.visibility[None, None],
         person.shape[None, None], np.array([[person.region.side]]), fps=1.0,

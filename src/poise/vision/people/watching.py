@@ -1,4 +1,4 @@
-"""People in videos: everyone in the pictures of one camera or several, and who is who from camera to camera."""
+"""People in videos: everyone in the pictures of one camera or several, identified across cameras."""
 
 from __future__ import annotations
 
@@ -23,20 +23,20 @@ Picture = UInt8[Array, "height width 3"]
 Track = dict[int, Person]
 """One person in one camera: sightings by the number of their frame."""
 
-SEEN_ENOUGH = 0.3  # share of the frames in which a person counts who is more than a passer-by
-LARGE_ENOUGH = 0.4  # height beside the largest person's that counts so
-MEETING = 0.15  # metres by which rays to the same trunk miss each other at most
+SEEN_ENOUGH = 0.3  # share of the frames in which a person must be seen to count
+LARGE_ENOUGH = 0.4  # height relative to the largest person's that is required
+MEETING = 0.15  # metres: largest distance between the rays to one trunk
 DARK = 0.1  # mean brightness, of 1, below which pictures are too dark
-CUT_CHANGE, CUT_LIKENESS = 0.08, 0.6  # mean change of brightness and likeness of pictures at a cut
+CUT_CHANGE, CUT_LIKENESS = 0.08, 0.6  # mean change of brightness and similarity of pictures at a cut
 _SMALL, _PANNED = (
     (32, 24),
     (6, 3),
-)  # columns and rows of small pictures, and by how much one frame pans at most
+)  # size of the thumbnails, and the largest pan between frames
 
 
 @dataclass(eq=False)
 class CameraView:
-    """What one camera saw: who, frame by frame, and how bright its pictures are."""
+    """The observations of one camera: people by frame, and the brightness of its pictures."""
 
     name: str
     follower: PeopleFollower
@@ -45,7 +45,7 @@ class CameraView:
     _before: Array | None = None
 
     def see(self, frame: int, at: float, picture: Picture) -> None:
-        """The next picture; a cut between two scenes is refused."""
+        """Add the next picture; raise at a cut between two scenes."""
         cv = cv2()
         small = (
             cv.cvtColor(cv.resize(picture, _SMALL, interpolation=cv.INTER_AREA), cv.COLOR_BGR2GRAY) / 255.0
@@ -64,7 +64,7 @@ class CameraView:
 
 @dataclass(frozen=True, eq=False)
 class SeenPeople:
-    """The people of a take: for each, a track per camera (empty where that camera does not see them)."""
+    """The people of a take: for each, a track per camera (empty if that camera does not see them)."""
 
     people: Sequence[Sequence[Track]]
     frames: int
@@ -90,7 +90,7 @@ def watch_people(
     threads: int = 1,
     progress: Callable[[int], None] = lambda _done: None,
 ) -> tuple[list[CameraView], int]:
-    """Follow everyone through the pictures of all cameras; and how many frames there were."""
+    """Track everyone through the pictures of all cameras; also return the number of frames."""
     finder = PersonFinder(threads=threads)
     views, count = [CameraView(name, PeopleFollower(finder)) for name in names], 0
     for step in steps:
@@ -105,14 +105,14 @@ def watch_people(
 def people_of(
     views: Sequence[CameraView], frames: int, fps: float, cameras: Sequence[LensCamera] | None = None
 ) -> SeenPeople:
-    """Who is in the take, the most and largest seen first; several cameras must be known to say who is who."""
+    """The people in the take, longest and largest first; several cameras must be known to identify them."""
     tracks = [_important(view, frames) for view in views]
     if not any(tracks):
         raise PoiseError(_nobody(views, frames))
     if len(views) == 1:
         return SeenPeople([[track] for track in tracks[0]], frames, fps)
     if cameras is None:
-        raise InvalidValueError("several videos need the file of their cameras", settings=("cameras",))
+        raise InvalidValueError("several videos need a camera file", settings=("cameras",))
     first = max(range(len(views)), key=lambda k: len(tracks[k]))
     people: list[list[Track]] = [[{} for _ in views] for _ in tracks[first]]
     for person, track in zip(people, tracks[first], strict=True):
@@ -124,7 +124,7 @@ def people_of(
 
 
 def chosen(people: SeenPeople, number: int | None) -> int:
-    """Which of the people is meant (from 1); that must be said where there are several."""
+    """The index of the chosen person (from 1); a choice is required if there are several."""
     count = len(people.people)
     if number is None and count > 1:
         raise InvalidValueError(
@@ -136,7 +136,7 @@ def chosen(people: SeenPeople, number: int | None) -> int:
 
 
 def is_cut(before: Float[Array, "rows columns"], after: Float[Array, "rows columns"]) -> bool:
-    """Whether two small pictures in a row show two scenes: the middle of the second is nowhere in the first."""
+    """Whether two consecutive thumbnails show two scenes: the middle of the second is nowhere in the first."""
     if float(np.abs(after - before).mean()) < CUT_CHANGE:
         return False
     columns, rows = _PANNED
@@ -146,7 +146,7 @@ def is_cut(before: Float[Array, "rows columns"], after: Float[Array, "rows colum
 
 
 def _important(view: CameraView, frames: int) -> list[Track]:
-    """Those who are seen for long and large, in the order of both."""
+    """Those who are seen long and large, in the order of both."""
     long = [track for track in view.tracks.values() if len(track) >= SEEN_ENOUGH * frames]
     largest = max((_height(track) for track in long), default=0.0)
     kept = [track for track in long if _height(track) >= LARGE_ENOUGH * largest]
@@ -160,7 +160,7 @@ def _height(track: Track) -> float:
 def _join(
     people: Sequence[list[Track]], track: Track, camera: int, first: int, cameras: Sequence[LensCamera]
 ) -> None:
-    """Give a track of one camera to the person whose trunk its rays meet."""
+    """Assign a track of one camera to the person whose trunk its rays meet."""
     gaps = [_gap(person[first], track, cameras[first], cameras[camera]) for person in people]
     best = int(np.argmin(gaps))
     if gaps[best] < MEETING:
@@ -168,7 +168,7 @@ def _join(
 
 
 def _gap(one: Track, other: Track, first: LensCamera, second: LensCamera) -> float:
-    """How far the rays to two people's trunks miss each other, in the middle over common frames, in metres."""
+    """The median distance between the rays to two people's trunks over common frames, in metres."""
     common = sorted(one.keys() & other.keys())
     if not common:
         return np.inf
