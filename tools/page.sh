@@ -49,11 +49,13 @@ fi
 if [ $# -gt 0 ]; then
   for script in "$@"; do npm run --silent "$script"; done
 else
-  say "Packing the networks that find people"
   package=node_modules/@mediapipe/pose models=../../vision/people/models
-  rm -rf $models && mkdir -p $models
-  pack $package/pose_landmark_full.tflite $models/pose_landmark_full.tflite.xz
-  pack $package/pose_solution_packed_assets.data $models/pose_detection.tflite.xz  # its only file
+  if [ ! $models/pose_detection.tflite.xz -nt $package/package.json ]; then
+    say "Packing the networks that find people"
+    rm -rf $models && mkdir -p $models
+    pack $package/pose_landmark_full.tflite $models/pose_landmark_full.tflite.xz
+    pack $package/pose_solution_packed_assets.data $models/pose_detection.tflite.xz  # its only file
+  fi
   say "Building the studio's page"
   npm run --silent build
 fi
