@@ -152,7 +152,7 @@ class Jobs:
             return [messages.Refusal(words=trouble, about=job.task, seq=None)], ()
 
     def _advanced(self, job: _Job) -> Done | None:
-        """What a task came to; None where it has more steps to go."""
+        """The outcome of a task; None if it has more steps."""
         if job.steps is None:
             begun = job.work(self._reporter(job))
             if isinstance(begun, Done):
@@ -192,7 +192,7 @@ class Jobs:
 
 
 def rest(now: float, *, worked: float) -> float:
-    """Seconds that a task leaves to the people who are being answered: the more there are, the longer."""
+    """Seconds that a task leaves to people being answered: the more of them, the longer."""
     answers = sum(now - each < BUSY for each in tuple(Jobs.answered))
     times = min(max(PER_ANSWER * answers, REST), MOST_REST) if answers else 0.0
     return min(times * worked, LONGEST_REST)

@@ -1,4 +1,4 @@
-"""A motion made of keys: its frames solved one after the other in stretches, and then all together."""
+"""A motion made of keys: its frames are solved one after the other in parts, and then all together."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from poise.studio.timeline_script import script_of, weights_of
 from poise.types import Array
 
 Span = tuple[int, int]
-"""The first of some frames and the one after their last."""
+"""The first of a range of frames and the one after its last."""
 
 AT_ONCE = 30  # frames that are solved while the page waits
-PUT_IN = 16  # parts, about, in which a solved motion is put into the timeline: each time all of it is copied
-SMOOTHED = 900  # frames up to which a motion is solved as a whole: that takes memory for each of them
+PUT_IN = 16  # parts, about, in which a solved motion is put into the timeline; each copies all of it
+SMOOTHED = 900  # largest number of frames solved as a whole, which takes memory for each
 
 
 @dataclass(frozen=True, eq=False)
 class TimelinePlan:
-    """A timeline made ready to solve: the priors, and how much of each every frame has."""
+    """A timeline prepared for solving: the priors, and each frame's weights over them."""
 
     state: State
     priors: Sequence[Prior]
@@ -53,7 +53,7 @@ class TimelinePlan:
         return cls(state, [models[name].prior.on_body(skeleton) for name in names], weights)
 
     def stretch(self, layers: Layers | None, span: Span) -> Layers:
-        """The motion with the frames of a span solved one after the other, from the one before them."""
+        """The motion with the frames of a span solved in sequence, from the frame before them."""
         whole = self._whole(layers)
         part = self.solved(whole[max(span[0] - 1, 0)], span)
         over = () if layers is None else layers.corrections
@@ -73,11 +73,11 @@ class TimelinePlan:
         return script_of(self.state)
 
     def all_together(self, progress: Callable[[int, int], None]) -> Keyframed:
-        """All frames at once, so that nothing pops."""
+        """Solve all frames together, for a smooth motion."""
         return keyframe_in(self._script, self.priors, self.weights, progress=progress)
 
     def _whole(self, layers: Layers | None) -> Motion:
-        """What was solved before, if it is of this length; else the pose, which stands still."""
+        """The previous solution, if it has this length; else the pose, held."""
         timeline = self.state.timeline
         if layers is not None and len(layers) == timeline.frames:
             return layers.base if layers.base.fps == timeline.fps else replace(layers.base, fps=timeline.fps)
@@ -95,14 +95,14 @@ def same_motion(one: Timeline, other: Timeline) -> bool:
 
 
 def about(frame: int, span: Span) -> Span:
-    """As much of a span as is solved at once, about a frame of it."""
+    """The part of a span around a frame that is solved at once."""
     first, end = span
     start = min(max(frame - AT_ONCE // 2, first), max(end - AT_ONCE, first))
     return start, min(start + AT_ONCE, end)
 
 
 def stretches(whole: Span, done: Span) -> list[Span]:
-    """What is left of a span, in stretches."""
+    """The rest of a span, in parts."""
     parts = [(whole[0], min(done[0], whole[1])), (max(done[1], whole[0]), whole[1])]
     return [
         (first, min(first + AT_ONCE, end)) for start, end in parts for first in range(start, end, AT_ONCE)

@@ -1,7 +1,7 @@
-"""A style's latent space as the page sees it: a map of how likely its places are, training points, a pose everywhere.
+"""A style's latent space for the page: a likelihood map, training points, and a pose at every place.
 
-Most are seen as the plane in which their training points spread most. The cylinder of a dynamics model is cut open and
-unrolled: its phase goes around, from left to right, and what is left of the latent space goes up.
+Most are shown in the plane in which their training points spread most. The cylinder of a dynamics model is unrolled:
+its phase goes from left to right, and the remaining dimension goes up.
 """
 
 from __future__ import annotations
@@ -27,34 +27,34 @@ GRID = (140, 90)  # columns and rows of an unrolled cylinder
 
 @dataclass(frozen=True, eq=False)
 class LatentView(ABC):
-    """A latent space seen in two dimensions."""
+    """A two-dimensional view of a latent space."""
 
     prior: LatentPrior
 
     @abstractmethod
     def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
-        """Where latent points appear."""
+        """The positions of latent points in the view."""
 
     @abstractmethod
     def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
-        """The latent point that a place stands for."""
+        """The latent point of a place in the view."""
 
     @abstractmethod
     def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
-        """How likely the places are, rows from the bottom up, and what they cover."""
+        """The likelihood of the places, rows from the bottom up, and their extent."""
 
     @property
     def wraps(self) -> bool:
-        """Whether the right end goes on at the left one."""
+        """Whether the right end continues at the left one."""
         return False
 
     def seen(self, x: Float[Array, "latent"]) -> tuple[float, float]:
-        """Where one latent point appears."""
+        """The position of one latent point in the view."""
         across, up = self.all_seen(x[None])[0]
         return float(across), float(up)
 
     def pose_at(self, point: tuple[float, float], start: Float[Array, "size"]) -> Float[Array, "size"]:
-        """The style's pose of a place, where the start stands: its heading, and its lowest joint as low."""
+        """The style's pose at a place, with the start's heading and lowest joint."""
         x, space, q = self.latent(point), self.prior.space, start.copy()
         q[ROOT_SIZE:] = self.prior.pose_at(x)
         up_now = rotations.matrix_from_quaternion(start[3:ROOT_SIZE])[1]
@@ -65,7 +65,7 @@ class LatentView(ABC):
         return q
 
     def map(self, model: str) -> messages.LatentMap:
-        """All that the page draws."""
+        """Everything that the page draws."""
         values, extent = self.likelihoods()
         active = np.zeros(len(self._points))
         active[self.prior.active] = 1
@@ -82,16 +82,16 @@ class LatentView(ABC):
 
 @dataclass(frozen=True, eq=False)
 class PlaneView(LatentView):
-    """A plane through the latent space; a place of it stands for the depth of the training points near by."""
+    """A plane through the latent space; a place has the depth of the nearby training points."""
 
     plane: LatentPlane
 
     def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
-        """In the plane, whatever their depth."""
+        """Projected to the plane."""
         return self.plane.split(x)[0]
 
     def latent(self, point: tuple[float, float]) -> Float[Array, "latent"]:
-        """At the depth of the training points near by."""
+        """At the depth of the nearby training points."""
         depths = self.plane.split(self.prior.latents)[1]
         gaps = np.linalg.norm(self._points - np.array(point), axis=1)
         shares = np.exp((gaps.min() - gaps) / max(self._spacing, 1e-9))
@@ -104,7 +104,7 @@ class PlaneView(LatentView):
 
     @cached_property
     def _spacing(self) -> float:
-        """How far a training point is from its nearest neighbour, typically."""
+        """The typical distance of a training point from its nearest neighbour."""
         gaps = np.linalg.norm(self._points[:, None] - self._points[None], axis=2)
         np.fill_diagonal(gaps, np.inf)
         return float(np.median(gaps.min(axis=1)))
@@ -148,7 +148,7 @@ class CylinderView(LatentView):
 
 
 def view_of(prior: LatentPrior) -> LatentView:
-    """A style's latent space, as it is best seen."""
+    """The view of a style's latent space that suits it."""
     unrolled = prior.unrolled
     if unrolled is not None:
         return CylinderView(prior, *unrolled)

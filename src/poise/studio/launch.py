@@ -1,4 +1,4 @@
-"""Starts a studio: models, access, a socket to listen on, and the browser."""
+"""Start a studio: models, access, a socket to listen on, and the browser."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from poise.studio.uploads import plain_name
 OPEN_AFTER = 0.3  # seconds
 FIRST = ("kinematics", "solver", "people")
 """The kernels of the model that a new studio starts with."""
-SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may keep the interpreter from the socket's
+SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may hold the interpreter against the socket's
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +52,7 @@ class Ready:
 
 
 def sorted_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
-    """Splits files into models and files that the page opens; refuses a file that is missing or has a bad name."""
+    """Split files into models and files for the page to open; raise if a file is missing or has a bad name."""
     for path in files:
         plain_name(existing_file(path).name)
     models = [path for path in files if path.suffix.lower() == MODEL]
@@ -60,7 +60,7 @@ def sorted_out(files: Sequence[Path]) -> tuple[list[Path], list[Path]]:
 
 
 def models_of(named: Sequence[Path]) -> ModelStore:
-    """The named models, followed by the embedded ones."""
+    """The named models, followed by the built-in ones."""
     give_memory_back()
     models = embedded(named=named)
     if not (PAGE / "index.html").is_file():
@@ -71,7 +71,7 @@ def models_of(named: Sequence[Path]) -> ModelStore:
 
 
 def compiling(*, everything: bool) -> Pace:
-    """Starts to compile what the first drag needs, or everything, while the page already opens."""
+    """Start compiling what the first drag needs, or everything, while the page already opens."""
     names = KERNELS if everything else FIRST
     pace = pace_of(names)
     Thread(target=warm_up, args=(names, pace), daemon=True, name="poise-compile").start()
@@ -80,7 +80,7 @@ def compiling(*, everything: bool) -> Pace:
 
 @contextmanager
 def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
-    """After the first kernels: compiles the others and learns the embedded models, while the studio is in use."""
+    """After the first kernels: compile the others and learn the built-in models, while the studio is in use."""
     lock, ended = Lock(), False
     running: list[Popen[bytes]] = []
 
@@ -93,7 +93,7 @@ def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
             running.append(
                 Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
             )
-        # Waited for, so that it does not stay as a defunct process.
+        # Waited for, so that no zombie process remains.
         Thread(target=running[0].wait, daemon=True, name="poise-learning").start()
         warm_up()
 
@@ -121,7 +121,7 @@ def prepared(
 ) -> Iterator[Ready]:
     """A studio on an address, with files to open. Off loopback it requires a token, which is part of the address.
 
-    Pages wait until `preparing` is over, and show its progress. `ahead`: learn the embedded models in the background.
+    Pages wait until `preparing` is done, and show its progress. `ahead`: learn the built-in models in the background.
     """
     if token is None and not is_loopback(host):
         token = secrets.token_urlsafe(16)

@@ -1,8 +1,8 @@
-"""A motion as layers: a base, and corrections over it that are added to the frames about their own and fade away.
+"""A motion as layers: a base, and corrections that are added around their frames and fade out.
 
-A correction says how one frame differs from the base: the root's shift, and a turn of every joint in its own frame. To
-either side it fades over its own number of frames, or up to the next correction if that is nearer, so that every
-corrected frame is exactly as it was made. All other frames are those of the base, to the bit.
+A correction is the difference of one frame from the base: the root's shift, and a rotation of every joint in its own
+frame. To either side it fades over its own number of frames, or up to the next correction if that is nearer, so that
+every corrected frame is exact. All other frames are bit-identical to the base.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from poise.types import Array
 
 @dataclass(frozen=True, eq=False)
 class Correction:
-    """What is added to a frame of the base, and over how many frames to either side it fades."""
+    """The change of a frame of the base, and the number of frames over which it fades to either side."""
 
     frame: int
     ease: int
@@ -37,7 +37,7 @@ class Correction:
 
     @classmethod
     def between(cls, before: Pose, after: Pose, *, frame: int, ease: int) -> Correction:
-        """What brings one pose to the other."""
+        """The correction from one pose to the other."""
         change = rotations.multiply(rotations.conjugate(before.rotations), after.rotations)
         turns = rotations.expmap_from_quaternion(rotations.canonical(change))
         return cls(frame, ease, after.root_position - before.root_position, turns)
@@ -45,7 +45,7 @@ class Correction:
 
 @dataclass(frozen=True, eq=False)
 class Layers:
-    """A base motion and its corrections, in the order of their frames and at most one for each.
+    """A base motion and its corrections, ordered by frame, at most one for each.
 
     `unmet` are frames of a solved motion whose hard targets are missed.
     """
@@ -55,7 +55,7 @@ class Layers:
     unmet: tuple[int, ...] = ()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return Layers, (self.base, self.corrections, self.unmet)  # the motion is made again
+        return Layers, (self.base, self.corrections, self.unmet)  # the motion is recomputed
 
     def __len__(self) -> int:
         return len(self.base)
@@ -72,11 +72,11 @@ class Layers:
         return self.base.with_frames(roots, joints)
 
     def rest(self) -> None:
-        """Lets go of what can be made again."""
+        """Drop what can be recomputed."""
         self.__dict__.pop("motion", None)
 
     def with_correction(self, correction: Correction) -> Layers:
-        """With a correction in the place of the one of its frame, or added."""
+        """With a correction that replaces the one of its frame, or is added."""
         others = self.without(correction.frame).corrections
         return replace(self, corrections=tuple(sorted((*others, correction), key=lambda each: each.frame)))
 
@@ -85,7 +85,7 @@ class Layers:
         return replace(self, corrections=tuple(each for each in self.corrections if each.frame != frame))
 
     def making(self, motion: Motion, span: tuple[int, int]) -> Layers:
-        """Over another base, so that this motion comes of it; corrections within a span of frames go into the base."""
+        """With another base and the same resulting motion; corrections within a span of frames go into the base."""
         first, end = span
         kept = Layers(self.base, tuple(each for each in self.corrections if not first <= each.frame < end))
         other = np.zeros(len(self), dtype=np.bool_)
@@ -100,7 +100,7 @@ class Layers:
         return Layers(self.base.with_frames(roots, joints), kept.corrections)
 
     def resized(self, frames: int, fps: float) -> Layers:
-        """Cut to so many frames, or with the last one held; at another rate the same frames play faster or slower."""
+        """Cut to this many frames, or with the last one held; at another rate the same frames play faster or slower."""
         kept = np.minimum(np.arange(frames), len(self.base) - 1)
         base = self.base.with_frames(self.base.root_positions[kept], self.base.rotations[kept], fps=fps)
         return Layers(base, tuple(each for each in self.corrections if each.frame < frames))
@@ -108,7 +108,7 @@ class Layers:
     def _added(
         self,
     ) -> tuple[Bool[Array, "frames"], Float[Array, "touched 3"], Float[Array, "touched joints 4"]]:
-        """Which frames the corrections change, and by what shifts of the root and turns of the joints."""
+        """The frames that the corrections change, with their shifts of the root and rotations of the joints."""
         shifts = np.zeros((len(self), 3))
         turns = np.zeros((*self.base.rotations.shape[:2], 3))
         touched = np.zeros(len(self), dtype=np.bool_)
@@ -120,7 +120,7 @@ class Layers:
         return touched, shifts[touched], rotations.quaternion_from_expmap(turns[touched])
 
     def _shares(self) -> Iterator[tuple[Correction, int, Float[Array, "span"]]]:
-        """Every correction with the first frame that has some of it, and how much this one and the next have."""
+        """Every correction with the first frame it affects, and the weights of this one and the next."""
         places = [-np.inf, *(correction.frame for correction in self.corrections), np.inf]
         for correction, before, after in zip(self.corrections, places, places[2:], strict=False):
             at, reach = correction.frame, correction.ease + 1
@@ -132,7 +132,7 @@ class Layers:
 
 
 def changed_frames(before: Motion | None, after: Motion) -> tuple[int, int]:
-    """The first frame in which a motion differs from another, and the one after the last; (0, 0) for none."""
+    """The first frame in which two motions differ, and the one after the last; (0, 0) if none."""
     if before is after:
         return 0, 0
     if before is None or len(before) != len(after) or before.skeleton is not after.skeleton:
@@ -147,13 +147,13 @@ def held(pose: Pose, frames: int, fps: float) -> Motion:
     """A motion that stands still."""
     roots, turns = np.tile(pose.root_position, (frames, 1)), np.tile(pose.rotations, (frames, 1, 1))
     roots.flags.writeable = turns.flags.writeable = (
-        False  # a motion copies what could change: long ones take a while
+        False  # a motion copies mutable arrays, which is slow for long ones
     )
     return Motion(pose.skeleton, fps, roots, turns)
 
 
 def joined(whole: Motion, parts: Iterable[Motion], first: int) -> Motion:
-    """A motion with parts of it, one after the other, put in the place of its frames from `first` on."""
+    """A motion with consecutive parts replacing its frames from `first` on."""
     roots, turns = whole.root_positions.copy(), whole.rotations.copy()
     for part in parts:
         roots[first : first + len(part)] = part.root_positions

@@ -1,4 +1,4 @@
-"""Where a live performance comes from: markers over UDP, or cameras and videos; each runs until it is stopped."""
+"""Sources of a live performance: markers over UDP, or cameras and videos; each runs until it is stopped."""
 
 from __future__ import annotations
 
@@ -21,37 +21,37 @@ from poise.skeleton.skeleton import Pose
 from poise.vision.colours import Colours
 
 Follow = Callable[[PerformedFrame, float], None]
-"""Called with every pose and the time (perf_counter) at which what it shows had arrived."""
+"""Called with every pose and the arrival time (perf_counter) of its data."""
 GoOn = Callable[[], bool]
 
-WAITS = 0.1  # seconds between looks at whether a webcam is still wanted
-UNHEARD = 3  # frames without a known label after which the labels are named
+WAITS = 0.1  # seconds between checks whether a webcam is still wanted
+UNHEARD = 3  # frames without a known label after which the labels are reported
 
 
 class LiveSource(ABC):
-    """Something to follow. `notes` grows while it runs: what a person should know."""
+    """A source to follow. `notes` for the user grow while it runs."""
 
     notes: list[str]
     by_markers = True
-    taken: float | None = None  # when the newest picture was, by the clock of whoever took it
+    taken: float | None = None  # time of the newest picture by the clock of its source
 
     @property
     @abstractmethod
     def name(self) -> str:
-        """What a person calls it."""
+        """The name for the user."""
 
     @abstractmethod
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """Makes ready to follow with a model; the names of its markers."""
+        """Prepare to follow with a model; return the names of its markers."""
 
     @abstractmethod
     def run(self, follow: Follow, go_on: GoOn) -> None:
-        """Until its end, or until stopped."""
+        """Run until its end, or until stopped."""
 
 
 @dataclass
 class UdpMarkers(LiveSource):
-    """Frames of markers as lines of text on a UDP port; 0 is any that is free."""
+    """Frames of markers as lines of text on a UDP port; 0 is any free port."""
 
     host: str
     port: int
@@ -64,12 +64,12 @@ class UdpMarkers(LiveSource):
         return f"UDP port {self.port}"
 
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """For the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
+        """Prepare for the markers of the mapping, else for hands, feet, shoulders, waist and forehead."""
         self._performance = setup.set_up(prior, None, mapping=self.mapping)
         return self._performance.names
 
     def run(self, follow: Follow, go_on: GoOn) -> None:
-        """Every datagram that was not overtaken by the next."""
+        """Answer every datagram that was not overtaken by the next."""
         stream, heard = Stream(self._performance), 0
 
         def answered(arrived: float) -> None:
@@ -104,7 +104,7 @@ class UdpMarkers(LiveSource):
 
 @dataclass
 class FeedMarkers(LiveSource):
-    """Another program's live protocol, as `vmc:39539`."""
+    """Another program's live protocol, such as `vmc:39539`."""
 
     take: str
     mapping: Path | None = None
@@ -116,7 +116,7 @@ class FeedMarkers(LiveSource):
         return self.take
 
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """For the markers of the mapping, else for those that such a feed has."""
+        """Prepare for the markers of the mapping, else for those of such a feed."""
         self._performance = setup.set_up(prior, None, mapping=self.mapping, markers=markers_of(self.take))
         return self._performance.names
 
@@ -139,7 +139,7 @@ class FeedMarkers(LiveSource):
 
 @dataclass
 class PagePictures(LiveSource):
-    """Pictures of the page's webcam as they come over its websocket; only the newest counts."""
+    """Pictures of the page's webcam over its websocket; only the newest counts."""
 
     notes: list[str] = field(default_factory=list)
     by_markers = False
@@ -150,17 +150,17 @@ class PagePictures(LiveSource):
 
     @property
     def name(self) -> str:
-        """What a person calls it."""
+        """The name for the user."""
         return "webcam"
 
     def put(self, jpeg: bytes, taken: float) -> None:
-        """The newest picture, and when it was taken by the page's clock (milliseconds)."""
+        """Set the newest picture, and its time by the page's clock (milliseconds)."""
         with self._news:
             self._newest = jpeg, taken, time.perf_counter()
             self._news.notify()
 
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """Loads the networks that find people, and compiles what follows them."""
+        """Load the networks that detect people, and compile the tracking."""
         from poise.performance.webcam import WebcamPerformance
 
         self._performance, self._space = WebcamPerformance(prior), prior.space
@@ -168,7 +168,7 @@ class PagePictures(LiveSource):
         return self._performance.names
 
     def run(self, follow: Follow, go_on: GoOn) -> None:
-        """Every picture that was not overtaken by the next."""
+        """Follow every picture that was not overtaken by the next."""
         from poise.performance.webcam import FOLLOWING
 
         while go_on():
@@ -207,7 +207,7 @@ def _picture(jpeg: bytes) -> np.ndarray:
 
 @dataclass
 class CameraViews(LiveSource):
-    """Videos in real time, or cameras as they come; the room is empty for the first second."""
+    """Videos in real time, or live cameras; the room is empty for the first second."""
 
     rig: Path
     places: Sequence[str | Path]
@@ -223,7 +223,7 @@ class CameraViews(LiveSource):
         return f"{len(self.places)} {kind}{'s' if len(self.places) > 1 else ''}"
 
     def prepare(self, prior: Prior) -> Sequence[str]:
-        """Opens the cameras first, which is quick to fail; then models for the markers that so many can tell apart."""
+        """Open the cameras first, which fails fast; then models for the markers that these cameras can distinguish."""
         from poise.apps.camera_takes import open_cameras
         from poise.apps.simulated_cameras import MORE, NINE
         from poise.performance.cameras import NOISE
@@ -236,7 +236,7 @@ class CameraViews(LiveSource):
         return self._performance.names
 
     def run(self, follow: Follow, go_on: GoOn) -> None:
-        """Every moment; videos no faster than they were filmed."""
+        """Follow every moment; videos no faster than they were filmed."""
         from poise.apps.camera_takes import perform_take
         from poise.performance.cameras import WatchedMoment
 

@@ -1,8 +1,8 @@
-"""A server that runs for days gives memory back: what was needed for a moment does not stay with the process.
+"""Return memory to the system in a server that runs for days.
 
-The allocator of glibc learns from large arrays that come and go: it soon takes arrays of up to 32 MB from its heap,
-where one small thing that lives on keeps all below it from going back. Local models and smoothed timelines need such
-arrays for a moment, and a studio that was used grew by all of them.
+glibc's allocator adapts to large arrays that come and go: it soon takes arrays of up to 32 MB from its heap, where one
+small live object keeps all memory below it. Local models and smoothed timelines need such arrays briefly, and a studio
+in use grew by all of them.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ MEGABYTE = 1 << 20
 
 
 def give_memory_back() -> bool:
-    """Lets the system have every array of a megabyte and more as soon as it is done with; whether that is possible."""
+    """Return every freed array of a megabyte or more to the system at once; return whether that is possible."""
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):
-        return False  # not glibc: nothing to mend
+        return False  # not glibc: nothing to do
     settings = {_ARENAS: 2, _FROM_SYSTEM: MEGABYTE, _TRIM: 4 * MEGABYTE}
     return all(mallopt(name, value) for name, value in settings.items())

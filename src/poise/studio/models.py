@@ -1,4 +1,4 @@
-"""The models that all sessions of a studio share, by id; each was learned on some skeleton, and plain IK has none."""
+"""The models shared by all sessions of a studio, by id; each has a skeleton, and plain IK works on any."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from poise.studio.latent import LatentView
 
 PLAIN: messages.Kind = "plain"
-MOST_MODELS = 64  # that one page learns or brings
+MOST_MODELS = 64  # models that one page may learn or open
 
 
 class ModelSource:
-    """Where a model comes from: it is made when it is first asked for, once, by whoever asks first."""
+    """The source of a model: it is made once, at first use."""
 
     def __init__(
         self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool, path: Path | None = None
@@ -40,7 +40,7 @@ class ModelSource:
 
     @classmethod
     def of(cls, prior: Prior) -> ModelSource:
-        """Of a model that is there."""
+        """The source of an existing model."""
         source = cls(lambda: prior, prior.space.skeleton, latent=latent_of(prior) is not None)
         source.get()
         return source
@@ -54,12 +54,12 @@ class ModelSource:
 
     @property
     def ready(self) -> bool:
-        """Whether asking takes no time."""
+        """Whether it is available at once."""
         return self._found is not None
 
     @property
     def at_hand(self) -> bool:
-        """Whether asking takes no longer than reading its file."""
+        """Whether it is available as fast as its file can be read."""
         return self.ready or (self._path is not None and self._path.exists())
 
 
@@ -82,7 +82,7 @@ class Entry:
 
     @property
     def skeleton(self) -> Skeleton:
-        """The body that it is of."""
+        """Its skeleton."""
         return self.source.skeleton
 
     @cached_property
@@ -97,7 +97,7 @@ class Entry:
     @cached_property
     def view(self) -> LatentView | None:
         """Its latent space, if it has one."""
-        from poise.studio.latent import view_of  # brings a plotting library along
+        from poise.studio.latent import view_of  # imports a plotting library
 
         return None if self._latent is None else view_of(self._latent)
 
@@ -111,7 +111,7 @@ class Entry:
         return self.kind == PLAIN
 
     def described(self, *, own: bool = False) -> messages.Model:
-        """As the page receives it."""
+        """The model as a message for the page."""
         clips = [name for name, _ in getattr(self.prior, "clips", ())] if self.source.ready else []
         return messages.Model(
             id=self.id, name=self.name, kind=self.kind, summary=self.summary,
@@ -120,7 +120,7 @@ class Entry:
 
 
 class ModelStore:
-    """Models by id, in the order they came, after those of the store it stands on; plain IK is always there."""
+    """Models by id, in order, after those of the parent store; plain IK is always included."""
 
     def __init__(self, base: ModelStore | None = None) -> None:
         self._base = base
@@ -129,14 +129,14 @@ class ModelStore:
         self._lock = Lock()
 
     def add(self, prior: Prior, name: str, *, character: Upload | None = None) -> Entry:
-        """Adds a model under an id of its own; of a character that has a mesh, with its file."""
+        """Add a model under an unused id; for a character with a mesh, with its file."""
         kind, summary = getattr(prior, "kind", ""), getattr(prior, "summary", "")
         return self.add_later(ModelSource.of(prior), name, kind=kind, summary=summary, character=character)
 
     def add_later(
         self, source: ModelSource, name: str, *, kind: str, summary: str, character: Upload | None = None
     ) -> Entry:
-        """Adds a model that is made when it is first used."""
+        """Add a model that is made at first use."""
         with self._lock:
             if self._base is not None and len(self._own) >= MOST_MODELS:
                 raise InvalidValueError(
@@ -161,11 +161,11 @@ class ModelStore:
 
     @property
     def own(self) -> list[Entry]:
-        """Those that were added here."""
+        """Those added here."""
         return list(self._own.values())
 
     def rename(self, model: str, name: str) -> None:
-        """Gives a model that was added here another name; its id stays."""
+        """Rename a model that was added here; its id is kept."""
         with self._lock:
             if model not in self._own:
                 raise InvalidValueError("only models that came into this page can be renamed")
@@ -173,13 +173,13 @@ class ModelStore:
 
     @property
     def first(self) -> Entry:
-        """The model a new session begins with."""
+        """The default model of a new session."""
         if not self.learned:
             raise InvalidValueError("there is no model yet")
         return self.learned[0]
 
     def plain(self, skeleton: Skeleton) -> Entry:
-        """Plain IK on a skeleton, within the joint limits of a model of it that is ready: of a gaussian, if one is."""
+        """Plain IK on a skeleton, with the joint limits of an available model of it, preferably a gaussian."""
         known = [entry for entry in self.learned if entry.skeleton.same_topology(skeleton)]
         alike = [entry for entry in known if entry.source.ready] or known
         if not alike:
@@ -197,7 +197,7 @@ class ModelStore:
         return [entry.described(own=entry.id in self._own) for entry in (*self.learned, self[PLAIN])]
 
     def blend(self, weights: Iterable[messages.Weight]) -> Prior:
-        """The blend of models by weights that need not sum to one; a single one is itself."""
+        """The blend of models by weights that need not sum to one; a single one is returned unchanged."""
         given = [(self[weight.model], weight.weight) for weight in weights if weight.weight > 0.0]
         if not given or any(entry.is_plain for entry, _ in given):
             raise InvalidValueError(

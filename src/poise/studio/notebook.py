@@ -24,7 +24,7 @@ def view(value: Any, *, height: int = 400) -> Any:
     """
     motion = _motion(getattr(value, "pose", value))
     if not 100 <= height <= 4000:
-        raise InvalidValueError(f"a view is 100 to 4000 pixels high; got {height}")
+        raise InvalidValueError(f"the height of a view must be 100 to 4000 pixels; got {height}")
     return _widget()(
         body=msgspec.msgpack.encode(body_of(motion[0])),
         range=msgspec.msgpack.encode(_range(motion)),
@@ -38,13 +38,13 @@ def _motion(shown: Any) -> Motion:
         return Motion.of_poses([shown])
     if not isinstance(shown, Motion):
         raise InvalidValueError(
-            f"a motion, a pose or a solution can be viewed; got {type(shown).__name__}. Use show() or save() instead"
+            f"expected a motion, a pose or a solution; got {type(shown).__name__}. Use show() or save() instead"
         )
     return shown
 
 
 def _range(motion: Motion) -> MotionRange:
-    """All frames of a motion, as the page plays them."""
+    """All frames of a motion, for playback in the page."""
     world = world_of(motion.skeleton, motion.root_positions, motion.rotations)
     return MotionRange(
         seq=0, fine=True, first=0, frames=len(motion), world=world, path_handles=[], paths=b"", unmet=[]
@@ -53,7 +53,7 @@ def _range(motion: Motion) -> MotionRange:
 
 @cache
 def _widget() -> Any:
-    """The class of widgets: it needs anywidget, which only notebooks have."""
+    """The widget class: it needs anywidget, which only notebooks have."""
     if not WIDGET.exists():
         raise PoiseError("the page of this Poise is not built; run: make page")
     try:

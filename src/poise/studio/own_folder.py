@@ -1,4 +1,4 @@
-"""A temporary folder that goes with its process: what a killed one left is removed by the next."""
+"""A temporary folder that belongs to its process: one left by a killed process is removed by the next."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ LOCK = ".lock"
 
 
 class OwnFolder:
-    """A folder in the system's place for temporary files, under a lock that dies with the process."""
+    """A folder among the system's temporary files, with a lock that is released when the process dies."""
 
     def __init__(self) -> None:
         _remove_what_was_left()
@@ -23,7 +23,7 @@ class OwnFolder:
         try_lock(self._lock)
 
     def close(self) -> None:
-        """Removes it with all that is in it."""
+        """Remove it with its contents."""
         shutil.rmtree(self.path, ignore_errors=True)
         if self._lock >= 0:
             os.close(self._lock)
@@ -31,7 +31,7 @@ class OwnFolder:
 
 
 def _remove_what_was_left() -> None:
-    """Folders of processes that are no more; without a lock file one is just being made, or not ours."""
+    """Remove folders of dead processes; one without a lock file is just being created, or not ours."""
     for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
         try:
             lock = os.open(folder / LOCK, os.O_RDWR)

@@ -1,7 +1,7 @@
-"""What scenes are made of besides words: motions, models and pictures, as files named by what they hold.
+"""Parts of scenes: motions, models and pictures, as files named by their content.
 
-The same motion or model is on disk once, however many scenes have it, and a file that is not what its name says is
-refused.
+The same motion or model is on disk once, however many scenes use it, and a file whose content does not match its name
+is refused.
 """
 
 from __future__ import annotations
@@ -38,25 +38,25 @@ class Parts:
         self._names: WeakKeyDictionary[Motion | Prior, str] = WeakKeyDictionary()
 
     def motion(self, motion: Motion) -> str:
-        """The name of a motion, which is there from now on."""
+        """Store a motion; return its name."""
         return self._known(motion, MOTION, lambda path: path.write_bytes(_bytes_of(motion)))
 
     def model(self, prior: Prior) -> str:
-        """The name of a model, which is there from now on."""
+        """Store a model; return its name."""
         return self._known(prior, MODEL, lambda path: save(cast(Storable, prior), path))
 
     def file(self, path: Path) -> str:
-        """The name of a copy of a file."""
+        """Store a copy of a file; return its name."""
         return self._put(path.suffix.lower(), lambda copy: copy.write_bytes(path.read_bytes()))
 
     def path(self, name: str) -> Path:
-        """Where a part is."""
+        """The path of a part."""
         if not _NAME.fullmatch(name) or not (self.folder / name).is_file():
             raise InvalidValueError(f"its part {name[:50]!r} is missing")
         return self.folder / name
 
     def take(self, name: str, read: Callable[[int], bytes], most: int) -> int:
-        """Puts a part that came from elsewhere in its place; its size, which may be no more than `most`."""
+        """Store a part from elsewhere; return its size, which must not exceed `most`."""
         size = 0
 
         def copied(path: Path) -> None:
@@ -73,19 +73,19 @@ class Parts:
         return size
 
     def read_motion(self, name: str, skeleton: Skeleton) -> Motion:
-        """A motion again."""
+        """Load a motion."""
         motion = _motion_of(self.path(name), skeleton)
         self._names[motion] = name
         return motion
 
     def read_model(self, name: str) -> Prior:
-        """A model again."""
+        """Load a model."""
         prior = load(self.path(name))
         self._names[prior] = name
         return prior
 
     def tidy(self, needed: Iterable[str]) -> None:
-        """Removes what no scene needs, unless it is so new that its scene may be about to be written."""
+        """Remove what no scene needs, unless it is so new that its scene may be about to be written."""
         kept = set(needed)
         for path in self.folder.glob("*.*"):
             if path.name not in kept and time.time() - path.stat().st_mtime > NEW_FOR:
@@ -98,7 +98,7 @@ class Parts:
         return name
 
     def _put(self, suffix: str, write: Callable[[Path], object]) -> str:
-        """Writes a part aside and gives it its name when it is whole."""
+        """Write a part under a temporary name and rename it when complete."""
         make_folder(self.folder)
         aside = self.folder / f".{secrets.token_hex(8)}{suffix}"
         try:

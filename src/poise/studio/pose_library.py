@@ -1,4 +1,4 @@
-"""The poses that a person keeps: one file in the cache folder, which can be saved and opened as any other."""
+"""The poses that a person stores: one file in the cache folder, which can be saved and opened."""
 
 from __future__ import annotations
 
@@ -52,25 +52,25 @@ class SavedPoses(msgspec.Struct):
 
 
 class PoseLibrary:
-    """All poses that were kept on this machine; it is read again each time, as other pages add to it."""
+    """All poses stored on this machine; read again each time, because other pages add to it."""
 
     def __init__(self) -> None:
         self._path = cache_folder() / "studio" / "library.poses"
 
     @property
     def poses(self) -> list[SavedPose]:
-        """The newest first."""
+        """The poses, newest first."""
         return _read(self._path) if self._path.exists() else []
 
     def find(self, name: str) -> SavedPose:
-        """The pose of an id."""
+        """The pose with this id."""
         for saved in self.poses:
             if saved.id == name:
                 return saved
         raise UnknownNameError("pose", name, [saved.id for saved in self.poses] or ["(none is kept yet)"])
 
     def add(self, name: str, pose: Pose) -> None:
-        """One more pose."""
+        """Add a pose."""
         height = float(pose.root_position[1])
         turns = [(w, i, j, k) for w, i, j, k in pose.rotations.tolist()]
         self._add(
@@ -78,13 +78,13 @@ class PoseLibrary:
         )
 
     def drop(self, name: str) -> None:
-        """One pose less."""
+        """Remove a pose."""
         self.find(name)
         with _LOCK:
             self._keep([saved for saved in self.poses if saved.id != name])
 
     def read(self, path: Path) -> None:
-        """Adds the poses of a file that are not here yet."""
+        """Add the poses of a file that are not here yet."""
         known = {saved.id for saved in self.poses}
         self._add([saved for saved in _read(path) if saved.id not in known])
 

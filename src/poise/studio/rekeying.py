@@ -1,4 +1,4 @@
-"""Keys of handles and of the whole body: moved in time, eased otherwise, taken away, or made of a pose."""
+"""Keys of handles and of the whole body: move in time, change easing, remove, or create from a pose."""
 
 from __future__ import annotations
 
@@ -17,21 +17,21 @@ from poise.studio.solving import following, planted
 from poise.studio.state import Placed, State
 
 POSES = "poses"
-"""What a timeline that is made of whole poses is called."""
-ALWAYS = 36_000  # frames: such a pose holds up to the next
+"""The name of a timeline that is made of whole poses."""
+ALWAYS = 36_000  # frames: such a pose holds until the next
 
 Place = tuple[str | None, int]
 AnyKey = TypeVar("AnyKey", Key, PoseKey)
 
 
 def posed(state: State, pose: Pose) -> State:
-    """A state with a pose made by hand: handles and planted feet are where the body has them."""
+    """A state with a pose made by hand: handles and planted feet are at the body's positions."""
     handles = tuple(following(handle, pose) for handle in state.handles)
     return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=True)
 
 
 def keyed(state: State, rest: Pose, ease: int) -> State:
-    """The pose shown as a key of the whole body at its frame; without a motion, one that rests in a pose begins."""
+    """Key the shown pose for the whole body at its frame; without a motion, a static one is started."""
     timeline, frame = state.timeline, state.timeline.frame
     layers = state.layers
     if layers is None:
@@ -46,7 +46,7 @@ def keyed(state: State, rest: Pose, ease: int) -> State:
 
 
 def moved(state: State, places: Iterable[KeyPlace], by: int) -> tuple[State, list[int]]:
-    """Keys at other frames, over those that were there; and all frames that have others now."""
+    """Move keys to other frames, replacing those there; return also all changed frames."""
     timeline, chosen = state.timeline, _known(state.timeline, places)
     if any(not 0 <= frame + by < timeline.frames for _, frame in chosen):
         raise InvalidValueError(f"keys stay within frames 0 to {timeline.frames - 1}")
@@ -63,7 +63,7 @@ def moved(state: State, places: Iterable[KeyPlace], by: int) -> tuple[State, lis
 
 
 def eased(state: State, places: Iterable[KeyPlace], ease: int | None, easing: Easing | None) -> State:
-    """Keys that fade over another number of frames, or whose way to the next is paced otherwise."""
+    """Change the number of frames over which keys fade, or the easing to the next."""
     timeline, chosen = state.timeline, _known(state.timeline, places)
     other = {name: value for name, value in (("ease", ease), ("easing", easing)) if value is not None}
     fade = {} if ease is None else {"ease": ease}
@@ -81,7 +81,7 @@ def eased(state: State, places: Iterable[KeyPlace], ease: int | None, easing: Ea
 
 
 def removed(state: State, places: Iterable[KeyPlace]) -> tuple[State, list[int]]:
-    """Fewer keys, and their frames. What handles asked for there is solved again by whoever asked."""
+    """Remove keys; return also their frames. The caller solves the remaining targets again."""
     timeline, chosen = state.timeline, _known(state.timeline, places)
     bodies = {frame for handle, frame in chosen if handle is None}
     corrections = [] if state.layers is None else state.layers.corrections

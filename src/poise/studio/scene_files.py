@@ -1,8 +1,7 @@
-"""Scenes as files: one ZIP with the scene as JSON, and beside it its motion, its models and its photo.
+"""Scene files: one ZIP with the scene as JSON, its motion, its models and its photo.
 
-While a scene is worked on its JSON lies apart from its parts, which then need not be written again. Of version 1 there
-was nothing but the JSON; it is still read. Whoever reads version `read_by` or a newer one can read a scene: what it
-does not know it passes over.
+While a scene is edited its JSON is stored apart from its parts, which need not be written again. Version 1 had only
+the JSON; it is still read. A reader of version `read_by` or newer can read a scene; it ignores unknown fields.
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ from poise.studio.uploads import Uploads, plain_name
 
 VERSION, READ_BY = 2, 2
 SCENE = "scene.json"
-LARGEST = 500_000_000  # bytes that a scene may unpack to
+LARGEST = 500_000_000  # largest unpacked size of a scene
 LARGEST_TEXT = 50_000_000
 MOST_PARTS = 200
 
@@ -55,7 +54,7 @@ Turn = Annotated[float, Meta(ge=-7.0, le=7.0)]
 
 
 class SavedModel(msgspec.Struct):
-    """A model by its id in the scene, its name and its part; of a character, its file's name and part too."""
+    """A model by its id in the scene, its name and its part; for a character, its file's name and part too."""
 
     id: Name
     name: Name
@@ -65,7 +64,7 @@ class SavedModel(msgspec.Struct):
 
 
 class SavedCorrection(msgspec.Struct):
-    """What is added to one frame of the motion."""
+    """A correction of one frame of the motion."""
 
     frame: Frame
     ease: Frame
@@ -74,7 +73,7 @@ class SavedCorrection(msgspec.Struct):
 
 
 class SavedPhoto(msgspec.Struct):
-    """The photo, and the points that are marked in it."""
+    """The photo and its points."""
 
     name: Name
     part: str
@@ -84,7 +83,7 @@ class SavedPhoto(msgspec.Struct):
 
 
 class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
-    """What the JSON of a scene holds; joints go by name."""
+    """The JSON of a scene; joints are referenced by name."""
 
     poise: Literal["scene"] = "scene"
     version: int = VERSION
@@ -120,7 +119,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
 
     @property
     def words(self) -> str:
-        """What is in it, for whoever may want it back."""
+        """A summary of its contents, for the list of saved scenes."""
         names = {model.id: model.name for model in self.models}
         what = self.timeline.clip or ("a motion" if self.motion else "a pose")
         length = f", {self.timeline.frames / self.timeline.fps:.1f} s" if self.motion else ""
@@ -133,7 +132,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
 
 @dataclass(frozen=True, eq=False)
 class SceneFiles:
-    """Writes and reads the scenes of one session, with the models and the uploads that are its own."""
+    """Writes and reads the scenes of one session, with its own models and uploads."""
 
     parts: Parts
     models: ModelStore
@@ -141,7 +140,7 @@ class SceneFiles:
     owner: str
 
     def saved(self, state: State) -> SavedScene:
-        """A state as the JSON of a scene; its parts are on disk from now on."""
+        """A state as the JSON of a scene; its parts are stored on disk."""
         x, y, z = state.pose.root_position.tolist()
         layers = state.layers
         return SavedScene(
@@ -167,7 +166,7 @@ class SceneFiles:
                 archive.write(self.parts.path(name), name)
 
     def opened(self, path: Path, now: State) -> State:
-        """The state of a scene file, or of a scene that was kept, with its own models."""
+        """Load the state of a scene file, or of a saved scene, with its own models."""
         try:
             return self._state_of(self._unpacked(path) if zipfile.is_zipfile(path) else _read(path), now)
         except ParseError:
@@ -181,7 +180,7 @@ class SceneFiles:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _used(self, state: State) -> list[Entry]:
-        """The models that a state names, one that has its body, and all that came into this page."""
+        """The models that a state names, one with its body, and all added in this page."""
         named = {state.model, *(weight.model for weight in state.weights)}
         named |= {weight.model for key in state.timeline.styles for weight in key.weights}
         if state.model == PLAIN:
@@ -206,7 +205,7 @@ class SceneFiles:
         return SavedPhoto(name, part, photo.width, photo.height, photo.points)
 
     def _part_of(self, upload: str | None) -> str | None:
-        """An uploaded file as a part; none where it made room for newer uploads."""
+        """An uploaded file as a part; empty if it was removed for newer uploads."""
         try:
             return (
                 None if upload is None else self.parts.file(self.uploads.find(upload, owner=self.owner).path)
@@ -215,7 +214,7 @@ class SceneFiles:
             return None
 
     def _unpacked(self, path: Path) -> SavedScene:
-        """The scene of an archive, of which all parts are on disk from now on."""
+        """The scene of an archive, with all its parts stored on disk."""
         left = LARGEST
         with zipfile.ZipFile(path) as archive:
             with archive.open(SCENE) if SCENE in archive.namelist() else _missing(SCENE) as file:
@@ -233,7 +232,7 @@ class SceneFiles:
         entry = self._model_of(scene, ids, now)
         skeleton = entry.skeleton
         pose = _pose_of(scene, skeleton)
-        typed_constraints(scene.constraints)  # or an error that says what is wrong with them
+        typed_constraints(scene.constraints)  # raises if they are invalid
         timeline = scene.timeline
         timeline.styles = [
             StyleKey(frame=key.frame, weights=self._known(key.weights, ids)) for key in timeline.styles
@@ -250,7 +249,7 @@ class SceneFiles:
         )  # fmt: skip
 
     def _entry_of(self, saved: SavedModel) -> Entry:
-        """The model of a scene: the one that is here already, if it is the same, else one more."""
+        """The model of a scene: an identical one here, else a new one."""
         for entry in self.models.learned:
             if entry.id == saved.id and self.parts.model(entry.prior) == saved.part:
                 return entry
@@ -259,7 +258,7 @@ class SceneFiles:
         return self.models.add(self.parts.read_model(saved.part), saved.name, character=character)
 
     def _model_of(self, scene: SavedScene, ids: dict[str, str], now: State) -> Entry:
-        """The model of the scene's name, or the one in use, or the first: whichever has these joints."""
+        """The model with the scene's name, or the one in use, or the first: whichever has these joints."""
         wanted = {ids.get(scene.model, scene.model): 0, **dict.fromkeys(ids.values(), 1), now.model: 2}
         for entry in sorted(self.models.learned, key=lambda entry: wanted.get(entry.id, 3)):
             if list(entry.skeleton.names) == scene.joints:
@@ -267,7 +266,7 @@ class SceneFiles:
         raise InvalidValueError("no model here has its skeleton; open or learn one first")
 
     def _known(self, weights: list[Weight], ids: dict[str, str]) -> list[Weight]:
-        """Weights by the ids that models have here; none where one of the models is not here."""
+        """Weights by the local ids of models; empty if one is missing."""
         here = {entry.id for entry in self.models.learned}
         found = [Weight(model=ids.get(each.model, each.model), weight=each.weight) for each in weights]
         return found if all(each.model in here for each in found) else []
@@ -291,7 +290,7 @@ class SceneFiles:
         return Photo(upload=upload, width=saved.width, height=saved.height, points=saved.points)
 
     def _uploaded(self, part: str | None, name: str | None) -> str | None:
-        """A part as if it had been uploaded again, under a name."""
+        """Restore a part as an upload under a name."""
         if part is None or name is None:
             return None
         path = self.uploads.folder(self.owner) / plain_name(name)
@@ -301,11 +300,11 @@ class SceneFiles:
 
 def encoded(scene: SavedScene) -> bytes:
     """A scene as JSON."""
-    return msgspec.json.encode(scene, enc_hook=float)  # numbers of NumPy
+    return msgspec.json.encode(scene, enc_hook=float)  # converts NumPy numbers
 
 
 def read_kept(path: Path) -> SavedScene:
-    """What is kept of a scene, without its parts."""
+    """The stored JSON of a scene, without its parts."""
     return _read(path)
 
 

@@ -1,7 +1,7 @@
-"""Who may talk to the studio: the machine it runs on, pages that it served itself, and those who know the token.
+"""Access to the studio: this machine, pages that it served itself, and holders of the token.
 
-A page of another site can reach a server on loopback; browsers then tell where the page came from (Origin) and by what
-name it called us (Host). A foreign Origin is cross-site; a foreign Host is a name that was made to point here.
+A page of another site can reach a server on loopback; browsers then send the page's origin (Origin) and the name it
+used (Host). A foreign Origin is cross-site; a foreign Host is a name that was made to point here (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 COOKIE = "poise-studio"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
-MOST_GUESSES, WINDOW = 10, 60.0  # wrong tokens from one place in so many seconds
-MOST_CLIENTS = 1000  # places that are remembered
+MOST_GUESSES, WINDOW = 10, 60.0  # wrong tokens from one client in this many seconds
+MOST_CLIENTS = 1000  # clients that are remembered
 POLICY_VIOLATION = 1008  # of websockets
 HEADERS = {
     "Content-Security-Policy": (
@@ -37,13 +37,13 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """Where the studio listens, and the token that it asks for when that is not loopback."""
+    """The address of the studio, and the token that it requires off loopback."""
 
     host: str = "127.0.0.1"
     token: str | None = None
 
     def refusal(self, headers: Mapping[str, str], query: str) -> str | None:
-        """Why a request is refused, in words; None if it is not."""
+        """The reason why a request is refused; None if it is not."""
         named = headers.get("host", "")
         if self.token is None and _bare(named) not in {*LOOPBACK_NAMES, self.host}:
             return f"this studio is for this machine alone; {named or 'nobody'!r} is not its name"
@@ -55,7 +55,7 @@ class Access:
         return None
 
     def is_guess(self, headers: Mapping[str, str], query: str) -> bool:
-        """Whether a request brings a token that is not the one."""
+        """Whether a request has a wrong token."""
         return (
             self.token is not None and bool(_given(headers, query)) and not self._knows_token(headers, query)
         )
@@ -66,18 +66,18 @@ class Access:
 
 
 class Guesses:
-    """Wrong tokens of the last minute, by where they came from."""
+    """Wrong tokens of the last minute, by client."""
 
     def __init__(self) -> None:
         self._wrong: OrderedDict[str, deque[float]] = OrderedDict()
 
     def are_too_many(self, client: str) -> bool:
-        """Whether nothing more is taken from there for now."""
+        """Whether a client is blocked for now."""
         times = self._wrong.get(client, ())
         return sum(time.monotonic() - then < WINDOW for then in times) >= MOST_GUESSES
 
     def note(self, client: str, *, wrong: bool) -> None:
-        """Counts a wrong one."""
+        """Count a wrong token."""
         if wrong:
             self._wrong.setdefault(client, deque(maxlen=MOST_GUESSES)).append(time.monotonic())
             self._wrong.move_to_end(client)
@@ -96,7 +96,7 @@ def is_loopback(host: str) -> bool:
 
 
 class Gate:
-    """Refuses what `Access` refuses before anything else sees it, and adds headers that keep pages to themselves."""
+    """Refuses what `Access` refuses before anything else sees it, and adds isolating headers."""
 
     def __init__(self, app: ASGIApp, access: Access) -> None:
         self._app, self._access, self._guesses = app, access, Guesses()
@@ -128,7 +128,7 @@ async def _refuse(scope: Scope, receive: Receive, send: Send, why: str, status: 
     if scope["type"] == "http":
         await PlainTextResponse(why + "\n", status_code=status)(scope, receive, send)
         return
-    await receive()  # the wish to connect
+    await receive()  # the connection request
     if "websocket.http.response" not in scope.get("extensions", {}):
         await send({"type": "websocket.close", "code": POLICY_VIOLATION, "reason": why})
         return

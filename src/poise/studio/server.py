@@ -38,7 +38,7 @@ PORT, PORTS_TRIED = 8420, 20
 MOST_DIGITS = 19
 MOST_CONNECTIONS = 500
 SESSION_HEADER = "x-poise-session"
-HANG_UP = {"Connection": "close"}  # on those who would go on sending what is not wanted
+HANG_UP = {"Connection": "close"}  # for clients that would keep sending unwanted data
 NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Poise studio</title>
 <body style="font: 16px/1.5 system-ui; max-width: 34em; margin: 15vh auto; padding: 0 1em">
 <h1>The page has not been built</h1><p>The studio's server runs, but its page is not there yet. In a checkout of Poise
@@ -46,7 +46,7 @@ build it with <code>make setup</code>, which needs Node 20 or newer, and reload 
 
 
 class Studio:
-    """What requests share: models, uploads, sessions, and the threads that solve."""
+    """The shared state of requests: models, uploads, sessions, and solver threads."""
 
     def __init__(
         self,
@@ -81,7 +81,7 @@ class Studio:
         self.close()
 
     def close(self) -> None:
-        """Ends what runs and removes what was uploaded."""
+        """Stop everything and remove the uploads."""
         self.workers.shutdown(wait=False, cancel_futures=True)
         self.sessions.close()
         self.uploads.close()
@@ -128,7 +128,7 @@ class Studio:
 
 
 def server_of(studio: Studio) -> uvicorn.Server:
-    """A server to be run on a socket that listens."""
+    """A server for a listening socket."""
     config = uvicorn.Config(
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
@@ -139,14 +139,14 @@ def server_of(studio: Studio) -> uvicorn.Server:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether an error is the studio's: who sends what is not HTTP has been answered before the studio could."""
+    """Whether an error is the studio's: malformed HTTP is answered before the studio sees it."""
     return record.exc_info is None or not isinstance(record.exc_info[1], LocalProtocolError)
 
 
 class Door(socket.socket):
-    """A listening socket that hangs up on those beyond a number, and where the system has no room for more.
+    """A listening socket that rejects connections above a limit, and when the system runs out of descriptors.
 
-    The event loop would write a page of its log for each of them, many times a second.
+    The event loop would log each of them at length, many times a second.
     """
 
     def __init__(self, *args: Any, **options: Any) -> None:
@@ -155,7 +155,7 @@ class Door(socket.socket):
         self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection; the event loop passes over one that was broken off."""
+        """The next connection; the event loop ignores an aborted one."""
         try:
             connection, address = super().accept()
         except OSError as error:
@@ -177,7 +177,7 @@ class Door(socket.socket):
         super().close()
 
     def _send_one_away(self) -> None:
-        """With the descriptor that was kept for this."""
+        """Reject a connection with the descriptor reserved for this."""
         if self._spare >= 0:
             os.close(self._spare)
         with suppress(OSError):
@@ -186,14 +186,14 @@ class Door(socket.socket):
 
 
 def listen(host: str, port: int | None) -> socket.socket:
-    """A socket that listens on a port: the one asked for, else the first free one from the usual."""
+    """A socket listening on the requested port, else on the first free one from the default."""
     tried = [port] if port is not None else [*range(PORT, PORT + PORTS_TRIED), 0]
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     problem: OSError | None = None
     for number in tried:
         listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # No pose waits for the page to acknowledge the one before; connections inherit it.
+        # No pose waits for the page's acknowledgement of the previous one; connections inherit it.
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         try:
             listener.bind((host, number))
@@ -207,7 +207,7 @@ def listen(host: str, port: int | None) -> socket.socket:
 
 
 def _within(folder: Path, name: str) -> Path | None:
-    """The file of a name within a folder; None where there is none, or the name is none at all."""
+    """The file with a name in a folder; None if there is none, or if the name is invalid."""
     try:
         wanted = (folder / name).resolve()
         return wanted if wanted.is_relative_to(folder.resolve()) and wanted.is_file() else None
@@ -216,7 +216,7 @@ def _within(folder: Path, name: str) -> Path | None:
 
 
 def _length(request: Request) -> int | None:
-    """How much a request says it brings; no more digits are believed than a file can have."""
+    """The declared size of a request; only as many digits as a file size can have are parsed."""
     text = request.headers.get("content-length", "")
     return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 

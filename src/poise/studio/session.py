@@ -1,7 +1,7 @@
-"""One person's studio: what is in the scene, what has been undone, and who answers which message.
+"""One person's studio: the scene, its history, and the handlers of messages.
 
-A session outlives its connection, so that a lost one can be resumed. It takes one message at a time, by a worker
-thread; long tasks run beside it and hand in what they found under the same lock.
+A session outlives its connection, so that a lost one can be resumed. It handles one message at a time, in a worker
+thread; long tasks run beside it and deliver their results under the same lock.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ from poise.studio.solving import Poser, SolvedState, planted, point_of, points_o
 from poise.studio.state import Placed, State
 from poise.studio.uploads import Upload, Uploads
 
-PIECE = 600  # frames of a motion that the page is shown at once
+PIECE = 600  # frames of a motion per message
 _LOG = logging.getLogger("poise.studio")
 
 Answer = list[ServerMessage]
@@ -61,7 +61,7 @@ class Session:
         self.streaming: str | None = None
         self.openings: list[Upload] = []
         self.outlet: Callable[[ServerMessage], None] | None = None
-        self.backlog: Callable[[], int] = lambda: 0  # bytes that wait to be sent
+        self.backlog: Callable[[], int] = lambda: 0  # unsent bytes
         self._seq, self.closed = -1, False
         self.restorers: list[Callable[[State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
@@ -70,7 +70,7 @@ class Session:
         self._handlers = self._collect()
 
     def greet(self, *, resumed: bool, known: Iterable[str] = ()) -> Answer:
-        """All that a page needs to begin, or to go on; to one that is new, what was kept of others is offered."""
+        """Everything that a page needs to start or to resume; a new page is offered saved scenes."""
         with self.lock:
             self._seq = -1
             welcome = messages.Welcome(
@@ -91,7 +91,7 @@ class Session:
             return [welcome, *shown, *offered]
 
     def restore(self) -> bool:
-        """Takes up the scene that an earlier studio kept for this session's token; whether there was one."""
+        """Resume the scene that an earlier studio saved for this session's token; return whether there was one."""
         path = self.autosave.find(self.token)
         if path is None:
             return False
@@ -107,7 +107,7 @@ class Session:
         return True
 
     def answer(self, message: ClientMessage) -> Answer:
-        """What to say to a message; mistakes raise PoiseError and leave the scene as it was."""
+        """The reply to a message; mistakes raise PoiseError and leave the scene unchanged."""
         Jobs.answered.append(time.monotonic())
         with self.lock:
             self._in_order(message)
@@ -117,21 +117,21 @@ class Session:
             return handler(message)
 
     def post(self, *said: ServerMessage) -> None:
-        """Say something unasked, if anyone is listening."""
-        outlet = self.outlet  # the page may go at any moment
+        """Send messages unprompted, if a page is connected."""
+        outlet = self.outlet  # the page may disconnect at any moment
         if outlet is not None:
             for message in said:
                 outlet(message)
 
     def rest(self) -> None:
-        """Nobody is looking: what can be made again is let go, and what was undone or done waits on disk."""
+        """While idle: drop what can be recomputed, and move the history to disk."""
         with self.lock:
             if self.outlet is None and not self.closed:
                 self.poser.rest()
                 self.history.rest()
 
     def close(self) -> None:
-        """The end: whatever still runs for this session stops."""
+        """Stop everything that runs for this session."""
         self.outlet, self.closed = None, True
         for listener in self.on_close:
             listener()
@@ -139,12 +139,12 @@ class Session:
 
     @property
     def motion(self) -> Motion | None:
-        """What the timeline plays."""
+        """The motion of the timeline."""
         return self.state.motion
 
     @property
     def held_bytes(self) -> int:
-        """What its motion and its own models take in memory."""
+        """The memory size of its motion and its own models."""
         arrays = [] if self.motion is None else [self.motion.root_positions, self.motion.rotations]
         for entry in self.models.own:
             arrays += getattr(entry.prior, "arrays", dict)().values() if entry.source.ready else ()
@@ -152,7 +152,7 @@ class Session:
 
     @property
     def seq(self) -> int:
-        """The number of the newest message that streams."""
+        """The number of the newest streaming message."""
         return max(self._seq, 0)
 
     # --- for panels ------------------------------------------------------------------------------------------------
@@ -160,7 +160,7 @@ class Session:
     def show(
         self, state: State, solved: SolvedState | None = None, *, fine: bool = True
     ) -> messages.SolvedPose:
-        """Takes a state as the one shown, without a step of undo."""
+        """Show a state without a step of undo."""
         if solved is not None:
             state, self.solved = state.with_(placed=solved.placed), solved
         self.state = state
@@ -169,7 +169,7 @@ class Session:
         return self.pose(fine=fine)
 
     def commit(self, state: State, solved: SolvedState | None = None) -> Answer:
-        """Takes a state as one step of undo."""
+        """Show a state as one step of undo."""
         pose = self.show(state, solved)
         self.history.push(self.state)
         self.poser.foresee(self.state)
@@ -177,23 +177,23 @@ class Session:
         return [self.scene(), pose]
 
     def revise(self, **changes: Any) -> None:
-        """Changes what stands without a step of undo, under a drag that may be under way."""
+        """Change the current state without a step of undo, below a running drag."""
         under_way = self.state is not self.history.now
         self.history.amend(self.history.now.with_(**changes))
         self.state = self.state.with_(**changes) if under_way else self.history.now
 
     def keep(self) -> None:
-        """Has what stands written to disk, soon."""
+        """Schedule the current state for saving."""
         self.autosave.keep(self.token, self.files, self.history.now)
 
     def begin_with(self, state: State) -> Answer:
-        """Takes a state with another body or motion, as one step of undo."""
+        """Show a state with another body or motion, as one step of undo."""
         before, self.solved = self.state, None
         answer = self.commit(state)
         return [*self._other_body(before), *answer, *self.motion_shown(before.motion)]
 
     def put_back(self, state: State) -> Answer:
-        """Shows a state from the history, with its body if that is another."""
+        """Show a state from the history, with its body if it differs."""
         self.solved = None
         before, pose = self.state, self.show(state)
         self.keep()
@@ -201,7 +201,7 @@ class Session:
         return [*self._other_body(before), self.scene(), pose, *self.motion_shown(before.motion), *restored]
 
     def motion_shown(self, before: Motion | None = None, *, fine: bool = True) -> Answer:
-        """The frames that differ from those the page has: some at once, the others as soon as they are ready."""
+        """The frames that differ from the page's: some at once, the others when they are ready."""
         motion = self.motion
         if motion is None:
             return []
@@ -213,7 +213,7 @@ class Session:
         return [self.frames_shown(first, min(end, first + PIECE), fine=fine)] if end > first else []
 
     def frames_shown(self, first: int, end: int, *, fine: bool) -> messages.MotionRange:
-        """Frames of the motion as the page receives them."""
+        """Frames of the motion as messages."""
         return motion_range(self.state, first, end, seq=self.seq, fine=fine)
 
     def _pieces(self, first: int, end: int, *, fine: bool) -> Work:
@@ -223,7 +223,7 @@ class Session:
             for start in range(first, end, PIECE):
                 state = self.state
                 if state.layers is not layers:
-                    break  # whatever changed it shows it
+                    break  # the change that caused this shows it
                 self.post(motion_range(state, start, min(end, start + PIECE), seq=self.seq, fine=fine))
                 report((start - first) / (end - first))
                 yield
@@ -235,22 +235,22 @@ class Session:
         return [] if self.has_same_body(before, self.state) else [self.body()]
 
     def has_same_body(self, state: State, other: State) -> bool:
-        """Whether two states are of one skeleton and, where it has one, of one mesh."""
+        """Whether two states have the same skeleton and, if any, the same mesh."""
         alike = self.poser.entry_of(state).skeleton.same_topology(self.poser.entry_of(other).skeleton)
         return alike and self.shown_by(state).character is self.shown_by(other).character
 
     def shown_by(self, state: State) -> Entry:
-        """The model whose body a state shows: the character's, where its skeleton is that of one."""
+        """The model whose body a state shows: the character's, if its skeleton is that of one."""
         entry = self.poser.entry_of(state)
         dressed = [each for each in self.models.learned if each.character and each.skeleton == entry.skeleton]
         return entry if entry.character is not None or not dressed else dressed[0]
 
     def body(self) -> messages.BodyShown:
-        """The mannequin of the skeleton shown, or the character that it is of."""
+        """The mannequin of the shown skeleton, or its character."""
         return self.shown_by(self.state).body
 
     def scene(self) -> messages.SceneChanged:
-        """The scene as the page receives it."""
+        """The scene as a message."""
         state = self.state
         scene = messages.Scene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
@@ -261,7 +261,7 @@ class Session:
         return messages.SceneChanged(scene=scene)
 
     def pose(self, *, fine: bool) -> messages.SolvedPose:
-        """The pose as the page receives it, with what is known of how it was solved."""
+        """The pose as a message, with the result of its solve."""
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
         outcome: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
@@ -301,7 +301,7 @@ class Session:
 
 
 def _outcome(solved: SolvedState) -> dict[str, Any]:
-    """How a solve went, in words and numbers."""
+    """The result of a solve, in words and numbers."""
     solution = solved.solution
     residuals = [
         messages.HandleResidual(

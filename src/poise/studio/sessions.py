@@ -1,4 +1,4 @@
-"""All sessions of a studio, by token: a lost connection finds its own again; those long left are forgotten."""
+"""All sessions of a studio, by token: a lost connection is resumed; abandoned ones are removed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from poise.studio.connection import Connection
 
 KEPT_FOR = 3600.0  # seconds after a connection was lost
-MOST_LEFT = 50  # sessions without a connection; the one left longest goes first
-MOST_LEFT_BYTES = (
-    200_000_000  # of their motions and models; a scene that is on disk is taken up again from there
-)
-NEARBY = 60.0  # seconds within which a page is likely to come again
+MOST_LEFT = 50  # sessions without a connection; the longest abandoned is removed first
+MOST_LEFT_BYTES = 200_000_000  # of their motions and models; a scene on disk is resumed from there
+NEARBY = 60.0  # seconds within which a page is likely to return
 
 
 class Sessions:
-    """Sessions and the connections that are theirs; used by one event loop. The first that is new opens the files."""
+    """Sessions and their connections; used by one event loop. The first new one opens the files."""
 
     def __init__(self, models: ModelStore, uploads: Uploads, files: Sequence[Path] = ()) -> None:
         self._models, self._uploads, self._autosave = models, uploads, Autosave()
@@ -39,7 +37,7 @@ class Sessions:
         return len(self._sessions)
 
     def open(self, token: str | None, connection: Connection) -> tuple[Session, bool]:
-        """The session of this token and True, or a new one, of which a scene may have been kept; others hang up."""
+        """The session with this token and True, or a new one, for which a scene may be saved; others are closed."""
         self._forget()
         session = self._sessions.get(token or "")
         resumed = session is not None
@@ -72,13 +70,13 @@ class Sessions:
         return [self._sessions[token] for token in self._connections]
 
     def close(self) -> None:
-        """The end of all of them."""
+        """End all sessions."""
         for session in self._sessions.values():
             session.close()
         self._autosave.close()
 
     def _forget(self) -> None:
-        """Lets go of those left long ago, and of others where they hold too much; work that is not on disk stays."""
+        """Remove sessions abandoned long ago, and others if they use too much memory; unsaved work is kept."""
         now, held = time.monotonic(), {token: self._sessions[token].held_bytes for token in self._left}
         for token, since in list(self._left.items()):
             if now - since < KEPT_FOR and len(self._left) <= MOST_LEFT:

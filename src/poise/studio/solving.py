@@ -1,4 +1,4 @@
-"""From a session's handles to a pose: the constraints they stand for, and the solver kept ready while they move."""
+"""From a session's handles to a pose: their constraints, and cached solvers while they move."""
 
 from __future__ import annotations
 
@@ -34,33 +34,33 @@ from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 from poise.types import Array
 
-HELD, DRAGGED = 1, 0  # priorities: what a hand or the eyes pull at gives way to what is held
-KEPT = 4  # solvers of earlier sets of handles
-LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods while a hand moves: they cost more than the pose itself
-LIKELIHOOD_REST = 5.0  # times what one took, until the next of any page: under load they are rarer
-SUPPLE = 0.5  # radians that joints go from a recorded pose, typically
+HELD, DRAGGED = 1, 0  # priorities: dragged handles and gaze give way to held ones
+KEPT = 4  # cached solvers of earlier sets of handles
+LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods during a drag: they cost more than the pose itself
+LIKELIHOOD_REST = 5.0  # times the duration of one, until the next of any page: rarer under load
+SUPPLE = 0.5  # radians: typical deviation of joints from a recorded pose
 CALM = ("pelvis", "chest", "head")
-CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres that these, and the root, go from it
-COARSE = 1  # decimals of the metres by which the place of a body counts, where only directions matter
+CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: the same for these joints and the root
+COARSE = 1  # decimals of the body's position in metres, where only directions matter
 HEADING = "heading"
-"""The anchor that says which way the hips face."""
-LOOKING = 4.0  # times as far hips may turn where the head looks at something
-REACH = 3.0  # metres that any joint may go for each metre of the handle under the hand
-SETTLING = 0.015  # metres that any joint goes as the hand lets go
-LEVER = 0.3  # metres for each radian that a handle is turned by
+"""The anchor of the hips' heading."""
+LOOKING = 4.0  # factor on the hips' heading tolerance while the head looks at something
+REACH = 3.0  # metres that any joint may move per metre of the dragged handle
+SETTLING = 0.015  # metres that any joint moves when the hand lets go
+LEVER = 0.3  # metres per radian of a handle's rotation
 FAR, NEAR = (
     0.52,
     0.30,
-)  # of stature, along the ground: handles farther from the feet than this make them step, as near
+)  # of stature, along the ground: handles farther from the feet than this make them step
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
-UNMET = 0.02  # metres that a handle may lack before feet step
+UNMET = 0.02  # metres: handle residual above which feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
-ENOUGH_TO_PLACE = 3  # positions from which a body can be placed in a scene again
+ENOUGH_TO_PLACE = 3  # smallest number of positions for placing a body in a scene
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A constraint and the handle it stands for; None for feet."""
+    """A constraint and its handle; None for feet."""
 
     handle: str | None
     constraint: Constraint
@@ -68,7 +68,7 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class SolvedState:
-    """A solved state: the new pose, which handles its residuals belong to, and how likely it is."""
+    """A solved state: the new pose, the handles of its residuals, and its likelihood."""
 
     placed: Placed
     solution: Solution
@@ -76,15 +76,15 @@ class SolvedState:
     log_likelihood: float | None
     percentile: float | None
     latents: tuple[Float[Array, "latent"], ...]
-    anchors: dict[str, Vec3] | None = None  # where the feet stand, if they stepped
-    jumps: bool = False  # a joint goes further at once than a drag allows: it is shown on its way
+    anchors: dict[str, Vec3] | None = None  # positions of the feet, if they stepped
+    jumps: bool = False  # a joint moves further than a drag allows: it is shown with an animation
 
 
 class Poser:
-    """Solves the states of one session, the next from the last."""
+    """Solves the states of one session, each from the last."""
 
     rested = 0.0
-    """When a likelihood may be worked out again while a hand moves, in any session."""
+    """When a likelihood may be computed again during a drag, in any session."""
 
     def __init__(self, models: ModelStore) -> None:
         self._models = models
@@ -97,11 +97,11 @@ class Poser:
         self._last: Solver
 
     def rest(self) -> None:
-        """Lets go of all that can be made again."""
+        """Drop everything that can be recomputed."""
         self._under = self._blend = None
 
     def prior_of(self, state: State) -> Prior:
-        """The model or blend that a state asks for."""
+        """The model or blend of a state."""
         if not state.weights:
             return self.entry_of(state).prior
         key = tuple((weight.model, weight.weight) for weight in state.weights)
@@ -110,7 +110,7 @@ class Poser:
         return self._blend[1]
 
     def entry_of(self, state: State) -> Entry:
-        """The model that a state names; plain IK is of whatever body is shown."""
+        """The model of a state; plain IK uses the shown body."""
         if state.model == PLAIN:
             return self._models.plain(state.pose.skeleton)
         return self._models[state.model]
@@ -124,9 +124,9 @@ class Poser:
         afresh: bool = False,
         near: Float[Array, "size"] | None = None,
     ) -> SolvedState:
-        """The pose that a state asks for, from its own pose or `near` another; `afresh` from the prior's best guesses.
+        """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses.
 
-        Over a recording it is the pose least far from the recorded one, whatever the model.
+        Over a recording it is the pose closest to the recorded one, for any model.
         """
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
@@ -134,7 +134,7 @@ class Poser:
         conditions = conditions_of(state, dragged=dragged)
         if (
             not state.weights and state.model == PLAIN
-        ):  # it changes a pose as little as it can, and nothing else
+        ):  # it changes the pose as little as possible, and nothing else
             return self._solved(state, prior, conditions, method=DLS, follows=dragged is not None)
         conditions += defaults_of(state, dragged=dragged)
         solved = self._solved(
@@ -145,10 +145,10 @@ class Poser:
         return replace(solved, log_likelihood=likelihood, percentile=percentile, latents=latents)
 
     def drag(self, state: State, dragged: str, *, moved: float, last: bool) -> SolvedState:
-        """The pose a moment later, after a handle has moved so far: no joint goes much further than the handle does.
+        """The pose a moment later, after a handle has moved: no joint moves much further than the handle does.
 
-        A pose that the model likes better, but that lies further away, is approached while the hand moves, not jumped
-        to. Feet step, at once, where the handle cannot be met in balance otherwise.
+        A likelier pose further away is approached while the hand moves, not jumped to. Feet step at once if the handle
+        cannot be met in balance otherwise.
         """
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
@@ -159,7 +159,7 @@ class Poser:
         stepped = self._stepped(state, dragged) if overreaches else None
         if stepped is not None:
             return stepped
-        problem.floats[:] = aims  # a step that was tried has left its own
+        problem.floats[:] = aims  # a tried step has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
             return solved
@@ -169,7 +169,7 @@ class Poser:
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
     def _stepped(self, state: State, dragged: str) -> SolvedState | None:
-        """The pose after a step towards a handle that is too far away; None where a step does not bring it nearer."""
+        """The pose after a step towards a distant handle; None if a step does not bring it closer."""
         handle = state.handle(dragged)
         anchors = _after_a_step(state, handle) if handle.position is not None else None
         if anchors is None:
@@ -182,12 +182,12 @@ class Poser:
         )
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
-        """The pose that meets the handles of a state and is least far from a recorded one, in its trunk above all."""
+        """The pose that meets the handles of a state and is closest to a recorded one, especially in its trunk."""
         conditions = [*conditions_of(state, dragged=dragged), *_calm(state, recorded, dragged)]
         return self._solved(state, self._about(recorded), conditions)
 
     def _about(self, recorded: Pose) -> Prior:
-        """A prior that knows one pose alone."""
+        """A prior around a single pose."""
         plain = self._models.plain(recorded.skeleton).prior
         mean = plain.space.q_from_pose(recorded)[ROOT_SIZE:]
         if self._recorded is None or not np.array_equal(self._recorded.mean, mean):
@@ -196,7 +196,7 @@ class Poser:
         return self._recorded
 
     def foresee(self, state: State) -> None:
-        """Lets local models make themselves ready for the handles of a state, so that switching to one is instant."""
+        """Prepare local models for the handles of a state, so that switching to one is instant."""
         constraints = [condition.constraint for condition in conditions_of(state)]
         wanted = tuple(constraint.signature for constraint in constraints)
         skeleton = state.pose.skeleton
@@ -209,7 +209,7 @@ class Poser:
 
         def prepare() -> None:
             for prior in alike:
-                if self._foreseen is wanted:  # else the handles are others by now
+                if self._foreseen is wanted:  # else the handles have changed by now
                     Solver(prior, constraints, method=MAP)
 
         _AHEAD.submit(prepare)
@@ -226,7 +226,7 @@ class Poser:
         near: Float[Array, "size"] | None = None,
         follows: bool = False,
     ) -> SolvedState:
-        """The next frame of the follower: after the state's pose where it `follows` in time, else from there."""
+        """The next frame of the follower: after the state's pose if it `follows` in time, else from there."""
         constraints = [condition.constraint for condition in conditions]
         if self._under is None or self._under[0] is not prior or self._under[1] != method:
             self._under = prior, method
@@ -259,7 +259,7 @@ class Poser:
 
 
 def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition]:
-    """What holds in a state: pinned handles and the dragged one, feet, and what the head looks at."""
+    """The constraints of a state: pinned handles and the dragged one, feet, and the gaze."""
     skeleton = state.pose.skeleton
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
     conditions = [
@@ -276,12 +276,12 @@ def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition
 
 @lru_cache(maxsize=8)
 def typed_constraints(text: str) -> tuple[Constraint, ...]:
-    """The constraints that a text lists."""
+    """The constraints in a text."""
     return tuple(read_constraints(TYPED, text)) if text.strip() else ()
 
 
 def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
-    """What holds softly in a state: heading, unless something turns it, balance, arms that hang, limbs apart."""
+    """The soft constraints of a state: heading, unless something turns it, balance, hanging arms, limbs apart."""
     skeleton, found = state.pose.skeleton, list[Constraint]()
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
     x, y, z = np.round(state.pose.root_position, COARSE).tolist()
@@ -309,7 +309,7 @@ def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3) -> list[Constra
 
 
 def _places(state: State, active: Sequence[SceneHandle]) -> tuple[bearing.Places, set[str]]:
-    """Where the parts are wanted that can carry the body, as held, as planted, else as they are; which are held."""
+    """Target positions of the parts that can carry the body: held, planted, else current; and the held ones."""
     skeleton, places = state.pose.skeleton, bearing.places_of(state.pose)
     taken = tuple(taken_sides(skeleton, active))
     if state.feet == "planted":
@@ -322,7 +322,7 @@ def _places(state: State, active: Sequence[SceneHandle]) -> tuple[bearing.Places
 
 
 def _turns(skeleton: Skeleton, active: Sequence[SceneHandle]) -> bool:
-    """Whether handles say how the hips or the feet are turned."""
+    """Whether handles determine the rotation of hips or feet."""
     turned = {skeleton.index(handle.joint) for handle in active if handle.rotation is not None}
     return any(role in skeleton.roles and skeleton.index(role) in turned for role in ("pelvis", *FLOOR_ROLES))
 
@@ -350,7 +350,7 @@ def _is_hips_or_leg(skeleton: Skeleton, joint: str) -> bool:
 
 
 def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
-    """Anchors with the foot that is farther behind set forward, towards a handle; None where it is near already."""
+    """Anchors with the rear foot moved forward, towards a handle; None if it is close already."""
     assert handle.position is not None
     skeleton = state.pose.skeleton
     feet, way = _from_feet(state, handle.position)
@@ -372,7 +372,7 @@ def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
 
 
 def _crosses(state: State, feet: dict[str, Array], side: str, step: Float[Array, "3"]) -> bool:
-    """Whether a step would set a foot across the other."""
+    """Whether a step would cross the feet."""
     x, _, z = state.anchors.get(HEADING, (0.0, 0.0, 1.0))
     apart = feet["left_foot"] - feet["right_foot"] + (step if side == "left" else -step)
     return float(apart @ np.array([z, 0.0, -x])) < 0.0
@@ -383,14 +383,14 @@ def _is_on_the_right(skeleton: Skeleton, joint: str) -> bool:
 
 
 def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array, "3"]]:
-    """Where the feet are planted, and the way along the ground from their middle to a place."""
+    """The positions of planted feet, and the vector along the ground from their middle to a point."""
     feet = {role: np.array(at) for role, at in state.anchors.items() if role.endswith("_foot")}
     way = np.subtract(place, np.array(list(feet.values())).mean(axis=0)) if feet else np.zeros(3)
     return feet, way * (1.0, 0.0, 1.0)
 
 
 def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
-    """Over a recording, hips, chest and head stay softly as they were, but for those that a handle has."""
+    """Over a recording, hips, chest and head softly keep their poses, except those with a handle."""
     skeleton = recorded.skeleton
     active = {skeleton.index(each.joint) for each in state.handles if each.pinned or each.id == dragged}
     roles = [role for role in CALM if role in skeleton.roles and skeleton.index(role) not in active]
@@ -406,7 +406,7 @@ def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
 
 
 def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
-    """Where the feet of a pose stand, by role, and which way its hips face; those given already stay."""
+    """Positions of a pose's feet, by role, and the hips' heading; given ones are kept."""
     feet, heading = feet_of(pose.skeleton), bearing.heading_of(pose)
     points = points_of(pose, [Point(role) for role in feet])
     found = {role: vec3(point) for role, point in zip(feet, points, strict=True)}
@@ -414,7 +414,7 @@ def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3
 
 
 def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
-    """Anchors after a solve: those that held stay where they are, those of feet that were moved by hand follow."""
+    """Anchors after a solve: those that held are kept, those of feet moved by hand follow."""
     active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
     taken = taken_sides(state.pose.skeleton, active)
     if _turns(state.pose.skeleton, active) or state.look_at is not None:
@@ -424,7 +424,7 @@ def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
 
 
 def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
-    """Where points fixed to joints are in the world."""
+    """World positions of points fixed to joints."""
     positions, matrices = pose.world
     joints = [pose.skeleton.index(point.joint) for point in points]
     offsets = np.array([point.offset for point in points], dtype=np.float64).reshape(-1, 3)
@@ -432,7 +432,7 @@ def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
 
 
 def following(handle: SceneHandle, pose: Pose) -> SceneHandle:
-    """A handle whose targets are where a body has them."""
+    """A handle with targets at the body's current values."""
     return msgspec.structs.replace(
         handle,
         position=None if handle.position is None else place_of(handle, pose),
@@ -441,12 +441,12 @@ def following(handle: SceneHandle, pose: Pose) -> SceneHandle:
 
 
 def place_of(handle: SceneHandle, pose: Pose) -> Vec3:
-    """Where a body has a handle."""
+    """The position of a handle on a body."""
     return vec3(points_of(pose, [point_of(handle)])[0])
 
 
 def point_of(handle: SceneHandle) -> Point:
-    """The point of the body that a handle is."""
+    """The point of the body of a handle."""
     return Point(handle.joint, handle.offset)
 
 
@@ -468,7 +468,7 @@ def _of_handle(handle: SceneHandle, priority: int) -> list[Constraint]:
 
 
 def _of_feet(state: State, active: Sequence[SceneHandle]) -> list[Constraint]:
-    """Planted feet stay where they are, unless a handle has taken that leg; then it stays above the floor."""
+    """Planted feet stay in place, unless a handle has taken that leg; then it stays above the floor."""
     roles = feet_of(state.pose.skeleton)
     if state.feet == "free":
         return []
@@ -486,7 +486,7 @@ def _planted(role: str, at: Vec3) -> Position:
 
 
 def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
-    """The sides whose shin, foot or toes a handle with a position holds."""
+    """The sides whose shin, foot or toes have a handle with a position."""
     held = [handle.joint for handle in handles if handle.position is not None]
     return {side for joint in held if (side := _side_below_knee(skeleton, joint)) is not None}
 
@@ -499,7 +499,7 @@ def _side_below_knee(skeleton: Skeleton, joint: str) -> str | None:
 
 
 def turn_of(joint: str, pose: Pose) -> Quaternion:
-    """How a body has a joint turned in the world."""
+    """The world rotation of a joint."""
     w, x, y, z = rotations.quaternion_from_matrix(pose.world[1][pose.skeleton.index(joint)]).tolist()
     return w, x, y, z
 
@@ -518,6 +518,6 @@ def _share(value: float, quantiles: Float[Array, "101"]) -> float:
 
 
 def vec3(point: Float[Array, "3"]) -> Vec3:
-    """A point as messages have it."""
+    """A point in the form of messages."""
     x, y, z = (float(value) for value in point)
     return x, y, z

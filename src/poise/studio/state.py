@@ -1,4 +1,4 @@
-"""What a session holds, as a value: every edit makes a new one, so undo is a list of them."""
+"""The state of a session as a value: every edit makes a new one, so undo is a list of them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ FPS, FRAMES = 30.0, 90
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A pose, and its vector in the space that it was solved in: a solver goes on only from its own numbers."""
+    """A pose, and its vector in the space it was solved in: a solver warm-starts only from its own numbers."""
 
     pose: Pose
     q: Float[Array, "size"] | None = None
@@ -39,9 +39,9 @@ def empty_timeline() -> Timeline:
 
 @dataclass(frozen=True, eq=False)
 class State:
-    """One moment of a session: the model, the handles, the pose, and the motion as layers, where there is one.
+    """One moment of a session: the model, the handles, the pose, and the motion as layers, if there is one.
 
-    `anchors` are where planted feet stand and which way the hips face; a motion that is not `smooth` yet is still to be
+    `anchors` are the positions of planted feet and the hips' heading; a motion that is not `smooth` yet must still be
     solved as a whole. A pose made `by_hand` is not that of the motion's frame.
     """
 
@@ -68,7 +68,7 @@ class State:
 
     @property
     def motion(self) -> Motion | None:
-        """What the timeline plays."""
+        """The motion of the timeline."""
         return None if self.layers is None else self.layers.motion
 
     @property
@@ -77,7 +77,7 @@ class State:
         return self.timeline.clip is not None and self.layers is not None
 
     def handle(self, name: str) -> SceneHandle:
-        """The handle of this id."""
+        """The handle with this id."""
         for handle in self.handles:
             if handle.id == name:
                 return handle
@@ -86,7 +86,7 @@ class State:
         )
 
     def with_handle(self, handle: SceneHandle) -> State:
-        """With a handle put in the place of the one of its id, or added."""
+        """Replace the handle with this id, or add it."""
         known = [old.id for old in self.handles]
         if handle.id in known:
             return self.with_(handles=tuple(handle if old.id == handle.id else old for old in self.handles))
@@ -95,15 +95,15 @@ class State:
         return self.with_(handles=(*self.handles, handle))
 
     def without_handle(self, name: str) -> State:
-        """With a handle taken away."""
+        """Remove a handle."""
         gone = self.handle(name)
         return self.with_(handles=tuple(handle for handle in self.handles if handle is not gone))
 
     def with_(self, **changes: Any) -> State:
-        """The same but for these."""
+        """The same with these changes."""
         return replace(self, **changes)
 
 
 def handles_on(timeline: Timeline) -> set[str]:
-    """The handles that a timeline has keys or pins of."""
+    """The handles with keys or pins on a timeline."""
     return {key.handle for key in timeline.keys} | {pin.handle for pin in timeline.pins}

@@ -1,4 +1,4 @@
-"""A timeline as a keyframe script: keys as paths of handles, pins and planted feet as places held, styles by frame."""
+"""A timeline as a keyframe script: keys as paths of handles, pins and planted feet as held positions, styles."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from poise.studio.solving import HEADING, feet_of, point_of, points_of, taken_si
 from poise.studio.state import State, empty_timeline
 from poise.types import Array
 
-SOFT, SOFT_TURN = 0.02, 0.1  # metres and radians that handles of the page give way, once they are soft
-STYLE_BLEND = 0.4  # seconds in which one style goes over into the next
+SOFT, SOFT_TURN = 0.02, 0.1  # metres and radians: tolerances of soft handles
+STYLE_BLEND = 0.4  # seconds of a transition between styles
 
 
 def script_of(state: State) -> Script:
-    """What the keys, pins, pinned handles and feet of a state ask of every frame."""
+    """The constraints of every frame from the keys, pins, pinned handles and feet of a state."""
     timeline = state.timeline
     keyed = {key.handle for key in timeline.keys}
     placed = dict.fromkeys(key.handle for key in timeline.keys if key.position is not None)
@@ -52,7 +52,7 @@ def script_of(state: State) -> Script:
 
 
 def state_of(script: Script, state: State) -> State:
-    """A state with the handles, keys and pins of a script on its timeline, in the place of what was there."""
+    """A state with the handles, keys and pins of a script on its timeline, replacing the previous ones."""
     if script.models or script.constraints:
         raise InvalidValueError(
             "the studio opens keys and pins of a script; this one has styles or constraints: use `poise keyframe`"
@@ -78,7 +78,7 @@ def state_of(script: Script, state: State) -> State:
 
 
 def _handle(point: Point, script: Script, pose: Pose) -> SceneHandle:
-    """A handle that only its keys and pins hold, as exactly as the script says."""
+    """A handle held only by its keys and pins, with the script's tolerance."""
     soft = {path.handle.joint: path.tolerance for path in script.paths}.get(point.joint)
     turn = {path.handle.joint: path.tolerance for path in script.turns}.get(point.joint)
     joint, (place,) = pose.skeleton.names[pose.skeleton.index(point.joint)], points_of(pose, [point])
@@ -89,7 +89,7 @@ def _handle(point: Point, script: Script, pose: Pose) -> SceneHandle:
 
 
 def _script_keys(script: Script, handle: str) -> list[Key]:
-    """The keys of one handle: places and turns of one frame are one key."""
+    """The keys of one handle: position and rotation of one frame are one key."""
     found: dict[int, Key] = {}
     paths: list[HandlePath | TurnPath] = [*script.paths, *script.turns]
     for path in [path for path in paths if path.handle.joint == handle]:
@@ -103,7 +103,7 @@ def _script_keys(script: Script, handle: str) -> list[Key]:
 
 
 def path_of(state: State, handle: str) -> HandlePath:
-    """The curve through a handle's keys; it stays at the first before it and at the last after it."""
+    """The curve through a handle's keys; constant before the first and after the last."""
     timeline, own = state.timeline, state.handle(handle)
     frames, points = _through(timeline, [(key.frame, key.position) for key in _keys_of(timeline, handle)])
     tangents = np.full((len(frames), 3), np.nan)
@@ -114,7 +114,7 @@ def path_of(state: State, handle: str) -> HandlePath:
 
 
 def turn_path_of(state: State, handle: str) -> TurnPath | None:
-    """How a handle is turned over time, if its keys say that; without keys it stays as it is held."""
+    """The rotations of a handle over time, if its keys have them; without keys it keeps its rotation."""
     timeline, own = state.timeline, state.handle(handle)
     keys = _keys_of(timeline, handle)
     turns = [(key.frame, key.rotation) for key in keys] if keys else [(0, own.rotation)]
@@ -128,7 +128,7 @@ def turn_path_of(state: State, handle: str) -> TurnPath | None:
 
 
 def weights_of(timeline: Timeline, model: str) -> tuple[list[str], Float[Array, "frames styles"]]:
-    """The models by id, and how much of each every frame has; without a lane all frames are of one model."""
+    """The models by id, and each frame's weights over them; without a lane all frames use one model."""
     keys = sorted(timeline.styles, key=lambda key: key.frame)
     names = list(dict.fromkeys(weight.model for key in keys for weight in key.weights)) or [model]
     weights = (
@@ -142,7 +142,7 @@ def weights_of(timeline: Timeline, model: str) -> tuple[list[str], Float[Array, 
 
 
 def touched_range(timeline: Timeline, key: Key) -> tuple[int, int]:
-    """The first frame that a key has a say in, and the one after the last: from the key before to the key after."""
+    """The range of frames that a key affects: from the previous key to the next."""
     frames = sorted(
         {other.frame for other in timeline.keys if other.handle == key.handle and other.frame != key.frame}
     )
@@ -152,7 +152,7 @@ def touched_range(timeline: Timeline, key: Key) -> tuple[int, int]:
 
 
 def with_key(timeline: Timeline, key: Key) -> Timeline:
-    """With a key in the place of the one of its handle and frame, or added."""
+    """Replace the key of the same handle and frame, or add it."""
     others = [old for old in timeline.keys if (old.handle, old.frame) != (key.handle, key.frame)]
     return msgspec.structs.replace(
         timeline, keys=sorted([*others, key], key=lambda each: (each.handle, each.frame))
@@ -160,7 +160,7 @@ def with_key(timeline: Timeline, key: Key) -> Timeline:
 
 
 def with_pins(timeline: Timeline, pins: Sequence[Pin]) -> Timeline:
-    """With pins in the place of those of their handles that they overlap."""
+    """Add pins, replacing overlapping ones of their handles."""
 
     def overlap(old: Pin) -> bool:
         return any(
@@ -173,7 +173,7 @@ def with_pins(timeline: Timeline, pins: Sequence[Pin]) -> Timeline:
 
 
 def without_handle(timeline: Timeline, handle: str) -> Timeline:
-    """Without anything of a handle that is no more."""
+    """Remove everything of a removed handle."""
     keys = [key for key in timeline.keys if key.handle != handle]
     return msgspec.structs.replace(
         timeline, keys=keys, pins=[pin for pin in timeline.pins if pin.handle != handle]
@@ -214,7 +214,7 @@ def _shares(key: StyleKey, names: Sequence[str]) -> Float[Array, "styles"]:
 
 
 def _place(state: State, pin: Pin) -> Float[Array, "3"] | None:
-    """Where a pin holds its handle: where it says, on the handle's own path, or where that is in the scene."""
+    """The position of a pin: its own, on the handle's path, or in the scene."""
     if pin.position is None and any(key.handle == pin.handle for key in state.timeline.keys):
         return None
     position = pin.position or state.handle(pin.handle).position
@@ -222,7 +222,7 @@ def _place(state: State, pin: Pin) -> Float[Array, "3"] | None:
 
 
 def _held(state: State, busy: set[str]) -> list[tuple[Point, Vec3]]:
-    """What stands still all the time: pinned handles without keys, and planted feet that no handle has taken."""
+    """What stands still all the time: pinned handles without keys, and planted feet without a handle."""
     still = [
         handle
         for handle in state.handles

@@ -1,4 +1,4 @@
-"""Writes `web/src/messages.ts` from the definitions in `messages`: `python -m poise.studio.typescript`."""
+"""Write `web/src/messages.ts` from the definitions in `messages`: `python -m poise.studio.typescript`."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def typescript() -> str:
 
 
 def write() -> Path:
-    """The file on disk brought up to date."""
+    """Update the file on disk."""
     TARGET.parent.mkdir(parents=True, exist_ok=True)
     with replacing(TARGET) as file:
         file.write(typescript())
@@ -54,7 +54,7 @@ def write() -> Path:
 
 
 def _structs(union: Any) -> dict[str, type[msgspec.Struct]]:
-    """Every struct that a union of messages is made of, parts before what they are parts of."""
+    """Every struct in a union of messages, parts before their users."""
     found: dict[str, type[msgspec.Struct]] = {}
 
     def visit(annotation: Any) -> None:

@@ -1,6 +1,6 @@
-"""Files that people drop on the page: streamed to disk in folders of our own, within a size, gone with the studio.
+"""Files dropped on the page: streamed to disk in our own folders, limited in size, removed with the studio.
 
-A person's files lie side by side, as an AMC needs its ASF. Their names are plain ones; anything that hides a path is
+A person's files are side by side, as an AMC needs its ASF. Their names must be plain; anything that hides a path is
 refused.
 """
 
@@ -18,7 +18,7 @@ from poise.formats import extensions
 from poise.studio.own_folder import OwnFolder
 
 LARGEST = 500_000_000  # bytes of one file
-MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # of all together; the oldest make room
+MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # in total; the oldest are removed for new ones
 LONGEST_NAME = 200  # bytes
 ARCHIVE = ".zip"
 OTHERS = (
@@ -28,12 +28,12 @@ OTHERS = (
 
 
 class RefusedUploadError(PoiseError):
-    """A file that is not taken; the message says why."""
+    """A refused file; the message says why."""
 
 
 @dataclass(frozen=True)
 class Upload:
-    """A file that was taken: its id, its name, where it is, whose it is, and its size."""
+    """An accepted file: its id, name, path, owner and size."""
 
     id: str
     path: Path
@@ -42,13 +42,13 @@ class Upload:
 
     @property
     def name(self) -> str:
-        """The name the person knows it by."""
+        """The original name."""
         return self.path.name
 
 
 @dataclass(eq=False)
 class Arriving:
-    """A file on its way: what it will be called, where it is until then, and how much of it is there."""
+    """A file being uploaded: its future name, its temporary path, and the bytes so far."""
 
     name: str
     path: Path
@@ -57,13 +57,13 @@ class Arriving:
     size: int = 0
 
     def grow(self, by: int) -> None:
-        """More of it is about to be written; raises where there is no room."""
+        """Reserve space for more bytes; raise if there is none."""
         self.size += by
         self.uploads.make_room()
 
 
 class Uploads:
-    """A folder with a folder per person; files that are on their way count as those that are there."""
+    """A folder with a folder per person; files being uploaded count like complete ones."""
 
     def __init__(self, *, largest: int = LARGEST, most_bytes: int = MOST_BYTES) -> None:
         self.largest, self._most_bytes = largest, most_bytes
@@ -77,7 +77,7 @@ class Uploads:
         return len(self._kept)
 
     def find(self, upload: str, *, owner: str | None = None) -> Upload:
-        """The file of an id; somebody else's is as good as none."""
+        """The file with an id; other people's files count as missing."""
         found = self._kept.get(upload)
         if found is None or owner not in (None, found.owner):
             raise UnknownNameError("uploaded file", upload, ["(none of that name is there; upload it again)"])
@@ -86,7 +86,7 @@ class Uploads:
     async def take(
         self, name: str, chunks: AsyncIterator[bytes], *, owner: str, announced: int | None
     ) -> Arriving:
-        """Writes what comes to disk, aside; a file that is too large is refused as soon as that is known."""
+        """Write a file to disk under a temporary name; one that is too large is refused as soon as that is known."""
         arriving = self.arriving(name, owner=owner)
         try:
             if announced is not None and announced > self.largest:
@@ -103,7 +103,7 @@ class Uploads:
         return arriving
 
     def arriving(self, name: str, *, owner: str) -> Arriving:
-        """A place for a file that is about to come."""
+        """Reserve a place for an upload."""
         plain = plain_name(name)
         found = Arriving(plain, self.folder(owner) / f".{secrets.token_hex(8)}.part", owner, self)
         with self._lock:
@@ -111,20 +111,20 @@ class Uploads:
         return found
 
     def keep_arrived(self, arriving: Arriving) -> Upload:
-        """Puts a file that is whole in its place."""
+        """Move a complete file into place."""
         path = self.folder(arriving.owner) / arriving.name
         arriving.path.replace(path)
         self.give_up(arriving)
         return self.keep(path, owner=arriving.owner)
 
     def give_up(self, arriving: Arriving) -> None:
-        """Forgets a file that does not come, or that has come."""
+        """Forget an upload that was aborted or completed."""
         with self._lock:
             self._arriving.discard(arriving)
         arriving.path.unlink(missing_ok=True)
 
     def folder(self, owner: str) -> Path:
-        """Where a person's files are; its name says nothing of whose it is."""
+        """The folder of a person's files; its name does not identify the person."""
         with self._lock:
             if owner not in self._folders:
                 self._folders[owner] = self._folder.path / secrets.token_hex(8)
@@ -132,7 +132,7 @@ class Uploads:
             return self._folders[owner]
 
     def keep(self, path: Path, *, owner: str) -> Upload:
-        """Remembers a file under an id, in the place of an earlier one of its name; the oldest files make room."""
+        """Register a file under an id, replacing an earlier one of its name; the oldest files are removed."""
         upload = Upload(secrets.token_urlsafe(12), path, owner, path.stat().st_size)
         with self._lock:
             for earlier in [kept for kept in self._kept.values() if kept.path == path]:
@@ -142,14 +142,14 @@ class Uploads:
         return upload
 
     def link(self, path: Path, *, owner: str) -> Upload:
-        """A file of this machine that was named, with those beside it that it needs; it stays where it is."""
+        """Register a file of this machine, with those beside it that it needs; it stays in place."""
         beside = [*path.parent.glob("*.[aA][sS][fF]"), path.with_name(f"{path.stem}.roles.toml")]
         for file in (path, *(each for each in beside if each.is_file())):
             (self.folder(owner) / file.name).symlink_to(file.resolve())
         return self.keep(self.folder(owner) / path.name, owner=owner)
 
     def make_room(self, *, but: Upload | None = None) -> None:
-        """Lets the oldest files go until all that are there and on their way fit; raises where that is not enough."""
+        """Remove the oldest files until everything fits; raise if that is not enough."""
         with self._lock:
             for oldest in list(self._kept.values()):
                 if not self._is_overfull():
@@ -167,7 +167,7 @@ class Uploads:
         self._folder.close()
 
     def too_large(self, name: str, size: int) -> RefusedUploadError:
-        """What to say of a file that is."""
+        """The message for a file that is too large."""
         return RefusedUploadError(
             f"{name} is too large: {size / 1e6:.0f} MB or more; a file may have {self.largest / 1e6:.0f} MB"
         )
@@ -178,7 +178,7 @@ class Uploads:
 
 
 def plain_name(name: str) -> str:
-    """The name as it will be on disk; one that is no plain file name, or of a kind of no use, is refused."""
+    """The name on disk; raise if it is not a plain file name, or of a useless kind."""
     if not name or len(name.encode(errors="replace")) > LONGEST_NAME or not name.isprintable():
         raise RefusedUploadError(f"a file's name has 1 to {LONGEST_NAME} bytes of printable characters")
     if PurePosixPath(name).name != name or PureWindowsPath(name).name != name or name.startswith("."):

@@ -1,4 +1,4 @@
-"""Advice while the hand rests: what the handles leave open, which one more would settle most, what action it is."""
+"""Advice while the hand rests: the uncertainty, the best handle to add, and the likely action."""
 
 from __future__ import annotations
 
@@ -14,24 +14,24 @@ from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import Poser
 from poise.studio.state import State
 
-FITTING = 25.0  # percent of an action's own poses that are less likely: from here on handles look like it
-CLEAR = 2.0  # times as fitting as any other action
+FITTING = 25.0  # percentile among an action's own poses from which handles look like it
+CLEAR = 2.0  # ratio to any other action
 _LOOKING = ThreadPoolExecutor(1, thread_name_prefix="poise-advice")
 
 
 class AdvicePanel:
-    """Answers when nothing else is asked; what takes longer comes later, unless something was changed by then."""
+    """Answers when idle; slow answers come later, unless something was changed by then."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {messages.AskAdvice: self.advise}
 
     def advise(self, message: messages.AskAdvice) -> Answer:
-        """What is open, at once; an action that fits, as soon as it is found."""
+        """The uncertainty at once; a matching action as soon as it is found."""
         state, nothing = self._session.state, messages.LeftOpen(joint=None, share=0.0, others=[])
         if state.is_recording or not any(handle.pinned for handle in state.handles):
             return [nothing]
@@ -50,7 +50,7 @@ class AdvicePanel:
         self._session.post(messages.LooksLike(model=model))
 
     def _fits(self, state: State) -> Iterator[tuple[float, Entry]]:
-        """How usual the pose would be under each model of one action that meets the handles; one for the same clips."""
+        """The percentile of the pose under each model of one action that meets the handles; one per set of clips."""
         poser, known = Poser(self._session.models), set[object]()
         for entry in self._session.models.learned:
             if self._session.state is not state or self._session.closed:

@@ -1,4 +1,4 @@
-"""Capture: a take of markers with its gaps, hidden by hand or filled by a style of the take; a person in a video."""
+"""Capture: a take of markers with gaps, hidden by hand or filled by a style of the take; a person in a video."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ SOLVING = (0.6, 0.95)
 
 @dataclass(frozen=True, eq=False)
 class Opened:
-    """A take as recorded, which of its points are hidden, and what filled it."""
+    """A take as recorded, its hidden points, and the filled result."""
 
     take: MatchedTake
     hidden: Float[Array, "frames markers"]
@@ -39,12 +39,12 @@ class Opened:
 
     @property
     def seen(self) -> Float[Array, "frames markers 3"]:
-        """What is left to see."""
+        """Mask of the visible points."""
         return np.where(self.hidden[..., None] > 0, np.nan, self.take.markers.points)
 
     @property
     def as_seen(self) -> MatchedTake:
-        """The take without what is hidden."""
+        """The take without hidden points."""
         return replace(self.take, markers=replace(self.take.markers, points=self.seen))
 
 
@@ -57,7 +57,7 @@ class CapturePanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.OpenTake: self.open,
             messages.OpenVideo: self.open_video,
@@ -66,7 +66,7 @@ class CapturePanel:
         }
 
     def open(self, message: messages.OpenTake) -> Answer:
-        """A take from a file; its labels are matched to a body, in the background."""
+        """Open a take; its labels are matched to a body in the background."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
 
@@ -87,7 +87,7 @@ class CapturePanel:
         return [session.jobs.start("openTake", f"opening {path.name}", work)]
 
     def open_video(self, message: messages.OpenVideo) -> Answer:
-        """The largest person in a video, solved in the background and put on the timeline."""
+        """Solve the largest person in a video in the background and put it on the timeline."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
         if not template().same_topology(session.state.pose.skeleton):
@@ -110,7 +110,7 @@ class CapturePanel:
         return [session.jobs.start("openVideo", f"finding the person in {path.name}", work)]
 
     def hide(self, message: messages.HideMarker) -> Answer:
-        """As if the marker had not been seen there; or seen again."""
+        """Hide a marker in a range of frames, or show it again."""
         opened = self._take()
         marker = opened.take.markers.index(message.marker)
         if not message.first <= message.last < len(opened.take):
@@ -127,7 +127,7 @@ class CapturePanel:
         return [self._told()]
 
     def fill(self, message: messages.FillTake) -> Answer:
-        """Solves the body through the take and fills what is missing, in the background."""
+        """Solve the body through the take and fill its gaps, in the background."""
         del message
         opened, session = self._take(), self._session
 
@@ -165,7 +165,7 @@ class CapturePanel:
         )  # fmt: skip
 
     def _body(self, capture: Capture) -> Answer:
-        """The performer on the timeline, where the body shown has the same joints."""
+        """Put the performer on the timeline, if the shown body has the same joints."""
         session, motion = self._session, capture.motion
         if not motion.skeleton.same_topology(session.state.pose.skeleton):
             return []
@@ -173,7 +173,7 @@ class CapturePanel:
 
 
 def _run_around(hidden: Float[Array, "frames"], frame: int) -> tuple[int, int]:
-    """The first frame of the hidden stretch that a frame is in, and the one after its last."""
+    """The first frame of the hidden range around a frame, and the one after its last."""
     first = end = frame
     while first > 0 and hidden[first - 1]:
         first -= 1

@@ -1,4 +1,4 @@
-"""A whole motion put on the timeline: a clip that was opened, a take that was solved, a performance that was kept."""
+"""Put a whole motion on the timeline: an opened clip, a solved take, or a performance."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ HALF_TURN = np.array([0.0, 0.0, 1.0, 0.0])  # about the vertical
 def on_a_body(
     session: Session, clip: Motion, *, onto_body: bool, report: Report
 ) -> tuple[Motion, Prior | None]:
-    """A clip on a body that is here: one of its own skeleton, made for it where there is none, or the one shown."""
+    """A clip on an available body: one with its own skeleton, created if needed, or the one shown."""
     shown = session.state.pose.skeleton
     skeletons = [shown, *(each.skeleton for each in session.models.learned)]
     alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
@@ -51,7 +51,7 @@ def on_a_body(
 
 
 def drawable(clip: Motion, upload: Upload, uploads: Uploads) -> tuple[Motion, Upload]:
-    """The clip of a character, and its file as pages draw it: beside one that is not glTF, a GLB."""
+    """The clip of a character, and its file for drawing: a GLB beside one that is not glTF."""
     if not clip.origin.character or clip.origin.format == "gltf":
         return clip, upload
     drawn = write(clip, upload.path.with_name(f"{upload.name}.glb"))
@@ -59,7 +59,7 @@ def drawable(clip: Motion, upload: Upload, uploads: Uploads) -> tuple[Motion, Up
 
 
 def _prior_of(clip: Motion) -> Prior:
-    """People in general on a character's body; on one that is not a person's, what its own motion shows."""
+    """The universal prior on a character's body; if it is not a person, a prior of its own motion."""
     try:
         return UniversalPrior(clip.skeleton)
     except PoiseError:
@@ -84,7 +84,7 @@ def shown_as_itself(session: Session, body: Motion, entry: Entry) -> Answer:
 
 
 def _from_the_front(pose: Pose) -> Pose:
-    """A pose turned about its root where it faces away, as characters of VRM 0 do."""
+    """A pose rotated about its root if it faces away, as characters of VRM 0 do."""
     heading = heading_of(pose)
     if heading is None or heading[2] > -0.5:
         return pose
@@ -96,7 +96,7 @@ def _from_the_front(pose: Pose) -> Pose:
 def put_on_timeline(
     session: Session, motion: Motion, name: str | None = None, *, entry: Entry | None = None
 ) -> Answer:
-    """The motion as a recording on a timeline of its own, as one step of undo; a model here has its skeleton."""
+    """The motion as a recording on its own timeline, as one step of undo; a model here has its skeleton."""
     timeline = messages.Timeline(
         fps=motion.fps, frames=len(motion), frame=0, keys=[], pins=[], styles=[],
         clip=name or motion.name or "recording",

@@ -1,4 +1,4 @@
-"""Files: scenes saved and opened, and the pose or the timeline written as BVH, GLB, PNG, GIF or MP4."""
+"""Files: save and open scenes, and write the pose or the timeline as BVH, GLB, PNG, GIF or MP4."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ from poise.studio.state import State
 
 
 class FilesPanel:
-    """What goes out and comes back."""
+    """Exports and imports."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.Export: self.export,
             messages.ExportModel: self.export_model,
@@ -41,7 +41,7 @@ class FilesPanel:
         }
 
     def export(self, message: messages.Export) -> Answer:
-        """Begins to write a file, which the page then fetches."""
+        """Start writing a file, which the page then fetches."""
         session, state = self._session, self._session.state
         entry = session.poser.entry_of(state)
         name = f"{_plain(entry.name)}.{message.format}"
@@ -56,7 +56,7 @@ class FilesPanel:
         return self._written("export", name, write)
 
     def export_model(self, message: messages.ExportModel) -> Answer:
-        """Begins to write a model."""
+        """Start writing a model."""
         entry = self._session.models[message.model]
         if entry.is_plain:
             raise InvalidValueError("plain IK is not a learned model and cannot be saved")
@@ -67,13 +67,13 @@ class FilesPanel:
         )
 
     def open_scene(self, message: messages.OpenScene) -> Answer:
-        """The scene of a file, as one step of undo."""
+        """Open the scene of a file, as one step of undo."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
         return self._opened(lambda: path)
 
     def open_kept(self, message: messages.OpenKept) -> Answer:
-        """The scene that was kept of an earlier session, as one step of undo."""
+        """Open the saved scene of an earlier session, as one step of undo."""
         autosave = self._session.autosave
         if not autosave.has(message.token):
             raise InvalidValueError("that session was not kept")
@@ -82,7 +82,7 @@ class FilesPanel:
         )
 
     def cancel(self, message: messages.Cancel) -> Answer:
-        """Ends a long task."""
+        """Stop a long task."""
         self._session.jobs.cancel(message.task)
         return []
 
@@ -124,9 +124,9 @@ class FilesPanel:
 
 
 def _write(path: Path, state: State, motion: Motion | None, onto: Path | None, report: Report) -> None:
-    """A picture of the pose with its handles, or a motion: of one frame without the timeline.
+    """A picture of the pose with its handles, or a motion: one frame without the timeline.
 
-    A character with a mesh is drawn as itself, and as GLB the motion goes into its own file.
+    A character with a mesh is drawn as itself, and as GLB the motion is written into its own file.
     """
     if path.suffix == ".png" and motion is None and onto is None:
         handles = {

@@ -1,4 +1,4 @@
-"""Pins over a recording: every frame of theirs is bent so that handles stay, in the background."""
+"""Pins over a recording: every frame of theirs is changed in the background so that handles stay in place."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from poise.studio.state import State
 
 
 def hold(session: Session, state: State) -> messages.Progress:
-    """Begins to bend the frames over which a state has other pins than the one that stands; one step of undo."""
+    """Start changing the frames whose pins differ from those of the current state; one step of undo."""
     timeline, old, began = state.timeline, session.state.timeline, session.state.layers
     frames = [frame for frame in range(timeline.frames) if keys_at(old, frame) != keys_at(timeline, frame)]
 

@@ -1,4 +1,4 @@
-"""Learning: a model from motions that were dropped on the page, used as soon as it is there."""
+"""Learning: a model from motions dropped on the page, used as soon as it is ready."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class LearningPanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.Learn: self.learn,
             messages.OpenModel: self.open_model,
@@ -37,7 +37,7 @@ class LearningPanel:
         }
 
     def learn(self, message: messages.Learn) -> Answer:
-        """Begins to learn; the model is chosen when it is there."""
+        """Start learning; the model is selected when it is ready."""
         session = self._session
         paths = [session.uploads.find(upload, owner=session.token).path for upload in message.uploads]
 
@@ -56,7 +56,7 @@ class LearningPanel:
         return [session.jobs.start("learn", f"learning {message.name}", work)]
 
     def open_model(self, message: messages.OpenModel) -> Answer:
-        """A model from a file, used as soon as it is read."""
+        """Open a model from a file and use it."""
         session = self._session
         path = session.uploads.find(message.upload, owner=session.token).path
 
@@ -68,7 +68,7 @@ class LearningPanel:
         return [session.jobs.start("openModel", f"opening {path.name}", work)]
 
     def rename(self, message: messages.RenameModel) -> Answer:
-        """Another name for a model of this page."""
+        """Rename a model of this page."""
         session = self._session
         session.models.rename(message.model, message.name)
         session.keep()
@@ -82,7 +82,7 @@ class LearningPanel:
 
 
 def _motions_in(path: Path) -> list[Motion]:
-    """The motions of a file; of markers, that of the body that carries them."""
+    """The motions of a file; for markers, that of the fitted body."""
     if path.suffix.lower() not in extensions(markers=True):
         return motions_from(path)
     return [markers.solve(read_take(path, markers.template())).motion]

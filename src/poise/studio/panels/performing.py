@@ -1,4 +1,4 @@
-"""Live performance: the body follows a performer as markers or pictures come, and the timeline keeps what was done."""
+"""Live performance: the body follows a performer by markers or pictures, and the timeline records it."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from poise.vision.colours import Colours
 
 MOST_FPS = 240.0
 RECENT = 120  # frames over which latency and rate are measured
-TOLD_EVERY = 0.25  # seconds between words about it while no frame comes
+TOLD_EVERY = 0.25  # seconds between status messages while no frame arrives
 UNSEEN_FOR = 10.0  # seconds without a page after which a performance ends
 _LOG = logging.getLogger("poise.studio")
 
@@ -46,7 +46,7 @@ class PerformingPanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.Perform: self.perform,
             messages.StopPerforming: self.stop,
@@ -54,7 +54,7 @@ class PerformingPanel:
         }
 
     def perform(self, message: messages.Perform) -> Answer:
-        """Begins to follow, in a thread of its own."""
+        """Start following in a separate thread."""
         session = self._session
         if self._now is not None and self._now.is_alive:
             raise InvalidValueError("a performance is running; stop it first")
@@ -66,7 +66,7 @@ class PerformingPanel:
         return [*switched, self._now.report("preparing")]
 
     def stop(self, message: messages.StopPerforming) -> Answer:
-        """The thread ends by itself, and says so."""
+        """Ask the thread to end; it reports when it has."""
         del message
         if self._now is None or not self._now.is_alive:
             raise InvalidValueError("there is no performance to stop")
@@ -74,7 +74,7 @@ class PerformingPanel:
         return []
 
     def see(self, message: messages.WebcamPicture) -> Answer:
-        """A picture of the page's webcam; one that comes after the end is left."""
+        """Pass on a picture of the page's webcam; one after the end is ignored."""
         if self._now is not None and self._now.is_alive and self._webcam is not None:
             self._webcam.put(message.jpeg, message.taken)
         return []
@@ -116,7 +116,7 @@ class PerformingPanel:
 
 
 class LivePerformance:
-    """A performance under way: follows its source, tells how it goes, and in the end leaves a motion."""
+    """A running performance: follows its source, reports its status, and leaves a motion at the end."""
 
     def __init__(self, session: Session, source: LiveSource, prior: Prior) -> None:
         self._session, self._source, self._prior = session, source, prior
@@ -135,11 +135,11 @@ class LivePerformance:
 
     @property
     def is_alive(self) -> bool:
-        """Whether it has not ended yet."""
+        """Whether it is still running."""
         return self._thread.is_alive()
 
     def report(self, step: messages.PerformingStep) -> messages.Performing:
-        """How it goes."""
+        """Its status."""
         middle, slowest = np.percentile(self._latencies, (50, 95)) if self._latencies else (None, None)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         last = self._frames[-1] if self._frames else None
@@ -154,7 +154,7 @@ class LivePerformance:
 
     @property
     def _remarks(self) -> list[str]:
-        """What a person should know of the model, and of markers that are not met."""
+        """Notes on the model, and on unmet markers."""
         model = f"a model of kind local follows better than one of kind {self._prior.kind}"
         return [
             *([model] if self._source.by_markers and not made_for_performing(self._prior) else []),
@@ -175,7 +175,7 @@ class LivePerformance:
         self._finish()
 
     def _follow(self, frame: PerformedFrame, arrived: float) -> None:
-        """A pose as soon as it is known; markers and latency along with it."""
+        """Send a pose as soon as it is known, with markers and latency."""
         session = self._session
         self._frames.append(frame)
         self._count += 1
@@ -190,7 +190,7 @@ class LivePerformance:
         self._latencies.append(1000.0 * (time.perf_counter() - arrived))
 
     def _go_on(self) -> bool:
-        """Whether anybody wants more; says now and then that it is still there."""
+        """Whether to continue; sends a status message from time to time."""
         now = time.monotonic()
         if self._session.outlet is not None:
             self._watched = now
@@ -205,7 +205,7 @@ class LivePerformance:
         return not (self.stopped or gone or self._count >= MOST_FRAMES)
 
     def _finish(self) -> None:
-        """What was performed is on the timeline from now on, as one step of undo; its journal is needed until then."""
+        """Put the performance on the timeline, as one step of undo; its journal is kept until then."""
         session = self._session
         if self._frames and not session.closed:
             kept = motion_of(list(self._frames), self._fps(), name="performance")
@@ -216,12 +216,12 @@ class LivePerformance:
         session.post(self.report("over"))
 
     def _fps(self) -> float:
-        """How many frames came in a second, at the end."""
+        """The frame rate at the end."""
         return float(np.clip(round(self.report("over").rate), 1.0, MOST_FPS))
 
 
 def brought_back(session: Session, token: str) -> Answer:
-    """A performance that was cut off, with the studio or its machine, put on the timeline after all."""
+    """Recover an interrupted performance and put it on the timeline."""
     path = journal_of(session.autosave.take_of(token))
     try:
         motion = cut_off(path)

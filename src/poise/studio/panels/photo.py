@@ -1,4 +1,4 @@
-"""Posing from a photo: the person is found, points can be moved, the body follows; other poses that fit are offered."""
+"""Posing from a photo: the person is detected, points can be moved, the body follows; alternatives are offered."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ SEARCH = "movePoint"
 
 
 class PhotoPanel:
-    """One photo, its points, the camera that was estimated, and the poses that explain it."""
+    """One photo, its points, the estimated camera, and the poses that explain it."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
         self._camera: Camera | None = None
-        self._upright: Camera | None = None  # where the person that was found says how the camera is held
+        self._upright: Camera | None = None  # the camera tilt estimated from the detected person
         self._found: Sequence[Explanation] = ()
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.OpenPhoto: self.open,
             messages.MovePoint: self.move_point,
@@ -49,7 +49,7 @@ class PhotoPanel:
         }
 
     def open(self, message: messages.OpenPhoto) -> Answer:
-        """A photo that can be read; the person in it is looked for."""
+        """Open a photo; the person in it is searched."""
         session = self._session
         photo = read_photo(session.uploads.find(message.upload, owner=session.token).path)
         self._camera, self._upright, self._found = None, None, ()
@@ -60,7 +60,7 @@ class PhotoPanel:
         return answer
 
     def move_point(self, message: messages.MovePoint) -> Answer:
-        """While a point moves the body follows it; when it rests, all poses that fit are searched for."""
+        """While a point moves the body follows it; at rest, all fitting poses are searched."""
         session = self._session
         state = self._with_point(message.point)
         if message.last:
@@ -72,7 +72,7 @@ class PhotoPanel:
         return followed if followed else [session.scene()]
 
     def remove_point(self, message: messages.RemovePoint) -> Answer:
-        """One point less."""
+        """Remove a point."""
         photo = self._photo()
         left = [point for point in photo.points if point.joint != message.joint]
         if len(left) == len(photo.points):
@@ -82,7 +82,7 @@ class PhotoPanel:
         return answer
 
     def choose(self, message: messages.ChooseAlternative) -> Answer:
-        """Another pose that explains the points."""
+        """Select another pose that explains the points."""
         if not message.number < len(self._found):
             raise InvalidValueError(
                 f"there are {len(self._found)} poses to choose from; got number {message.number}"
@@ -90,7 +90,7 @@ class PhotoPanel:
         return self._taken(self._found[message.number])
 
     def close(self, message: messages.ClosePhoto) -> Answer:
-        """The photo goes, the pose stays."""
+        """Remove the photo; the pose stays."""
         del message
         self._camera, self._found = None, ()
         return self._session.commit(self._session.state.with_(photo=None))
@@ -106,7 +106,7 @@ class PhotoPanel:
         return self._session.state.with_(photo=msgspec.structs.replace(photo, points=points))
 
     def _with_point(self, point: PhotoPoint) -> State:
-        """A point within the photo on a joint of the body, in the place of an earlier one of that joint."""
+        """A point within the photo on a joint of the body, replacing an earlier one of that joint."""
         photo, skeleton = self._photo(), self._session.state.pose.skeleton
         x, y = point.pixel
         if not (0 <= x <= photo.width and 0 <= y <= photo.height):
@@ -122,7 +122,7 @@ class PhotoPanel:
         return prior.space if state.model == PLAIN else prior
 
     def _follow(self, state: State) -> Answer:
-        """The pose at hand with the points where they are now, seen by the camera found before."""
+        """The current pose updated to the points, with the camera found before."""
         session, points = self._session, _points(state)
         model = self._model(state)
         if self._camera is None or len(points) < FEWEST:
@@ -139,7 +139,7 @@ class PhotoPanel:
         return [pose, self._seen(())]
 
     def _search(self) -> None:
-        """All poses that explain the points, in the background; with too few points the body stays as it is."""
+        """Search all poses that explain the points in the background; with too few points the body stays unchanged."""
         session, state = self._session, self._session.state
         points, photo = _points(state), state.photo
         if photo is None or len(points) < FEWEST:
@@ -165,7 +165,7 @@ class PhotoPanel:
         session.jobs.start_newest(SEARCH, "looking for poses that fit", work)
 
     def _find_person(self, upload: str) -> None:
-        """The person in the photo that was opened, in the background: points that can be moved, and poses that fit."""
+        """Detect the person in the opened photo in the background: movable points, and fitting poses."""
         session = self._session
         path, model = session.uploads.find(upload, owner=session.token).path, self._model(session.state)
         joints = session.state.pose.skeleton.roles
@@ -175,7 +175,7 @@ class PhotoPanel:
             report(0.1)
             try:
                 seen = find_in_photo(photo, number=1)
-            except PoiseError:  # nobody, or too little of them: points are marked by hand
+            except PoiseError:  # nobody, or too little of them: points are set by hand
                 return Done(list)
             report(0.5)
             found = explained(model, photo, seen)
@@ -208,7 +208,7 @@ class PhotoPanel:
         return [shown, self._seen(self._found)]
 
     def _seen(self, found: Sequence[Explanation]) -> messages.PhotoSolved:
-        """Where the body appears, and what else would fit, in the order in which it can be chosen."""
+        """The body in the photo, and the alternatives in their order."""
         from poise.skeleton.kinematics import world_transforms
 
         pose = self._session.state.pose

@@ -1,4 +1,4 @@
-"""Whole poses: joints turned one by one, copied and pasted, mirrored, and kept in a library."""
+"""Whole poses: rotate joints, copy and paste, mirror, and store in a library."""
 
 from __future__ import annotations
 
@@ -27,11 +27,11 @@ class PosesPanel:
     def __init__(self, session: Session) -> None:
         self._session, self._library = session, PoseLibrary()
         self._copied: Pose | None = None
-        self._taken: tuple[State, Pose] | None = None  # what the last pose led to, and what was before it
+        self._taken: tuple[State, Pose] | None = None  # the result of the last pose, and the state before it
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.TurnJoints: self.turn,
             messages.CopyPose: self.copy,
@@ -44,7 +44,7 @@ class PosesPanel:
         }
 
     def turn(self, message: messages.TurnJoints) -> Answer:
-        """Joints turned from where they were when the gesture began."""
+        """Rotate joints from their state at the start of the gesture."""
         before = self._session.history.now.pose
         return self._posed(turned(before, message.joints, np.array(message.turn)), message.last, message.ease)
 
@@ -55,7 +55,7 @@ class PosesPanel:
         return []
 
     def take(self, message: messages.TakePose) -> Answer:
-        """A share of the way from the pose before to another; right after another pose, from that before it."""
+        """Blend from the previous pose to another; right after another pose, from the one before it."""
         now = self._session.history.now
         before = self._taken[1] if self._taken and self._taken[0] is now else now.pose
         goal = self._goal(message.pose, before.skeleton)
@@ -92,7 +92,7 @@ class PosesPanel:
         ]
 
     def open(self, message: messages.OpenPoses) -> Answer:
-        """What is in a file comes on top."""
+        """Add the poses of a file."""
         session = self._session
         self._library.read(session.uploads.find(message.upload, owner=session.token).path)
         return [self._poses()]
@@ -100,7 +100,7 @@ class PosesPanel:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _posed(self, pose: Pose, last: bool, ease: int | None) -> Answer:
-        """Shows a pose; at the end of the gesture it is a step of undo, and a key where one is asked for."""
+        """Show a pose; at the end of the gesture it is a step of undo, and a key if requested."""
         session = self._session
         session.solved = None
         state = posed(session.state, pose)
@@ -130,7 +130,7 @@ class PosesPanel:
 
 
 def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:
-    """Joints turned in the world; along a chain the turns add up, as a spine curls."""
+    """Rotate joints in the world; along a chain the rotations accumulate, as when a spine curls."""
     skeleton = pose.skeleton
     numbers = {skeleton.index(joint) for joint in joints}
     if ends := [skeleton.names[number] for number in numbers if skeleton.is_end_site[number]]:
@@ -146,7 +146,7 @@ def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:
 
 
 def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
-    """A pose, or its mirror image, above the place of a body and with its heading."""
+    """A pose, or its mirror image, at a body's position and heading."""
     now, other = _clip(body), _clip(pose)
     other = mirror(other) if mirrored else other
     x, _, z = body.root_position.tolist()
@@ -154,7 +154,7 @@ def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
 
 
 def between(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
-    """A share of the way from one pose to another, in all joints or in some."""
+    """A fraction of the way from one pose to another, in all joints or in some."""
     turns = rotations.slerp(pose.rotations, goal.rotations, np.full(len(pose.rotations), share))
     root = pose.root_position + share * (goal.root_position - pose.root_position)
     if not joints:

@@ -29,7 +29,7 @@ class PosingPanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.PutHandle: self.put_handle,
             messages.Drag: self.drag,
@@ -44,7 +44,7 @@ class PosingPanel:
         }
 
     def put_handle(self, message: messages.PutHandle) -> Answer:
-        """A new handle stands where the body is; a changed one pulls at once if it is pinned."""
+        """Put or change a handle: a new one is at the body; a changed one pulls at once if it is pinned."""
         state = self._session.state
         handle = self._checked(message.handle)
         known = any(old.id == handle.id for old in state.handles)
@@ -69,30 +69,30 @@ class PosingPanel:
         return self._session.commit(_settled(state, message.handle), solved)
 
     def set_feet(self, message: messages.SetFeet) -> Answer:
-        """Planted feet stand where they are now."""
+        """Set the feet; planted feet stand where they are now."""
         state = self._session.state
         return self._solved(state.with_(feet=message.feet, anchors=planted(state.pose)))
 
     def set_bearing(self, message: messages.SetBearing) -> Answer:
-        """Which defaults hold from now on; the pose stays until something moves."""
+        """Set the defaults; the pose stays until something moves."""
         return self._session.commit(self._session.state.with_(bearing=message.bearing))
 
     def set_look_at(self, message: messages.SetLookAt) -> Answer:
-        """The head turns at once."""
+        """Set the gaze target; the head turns at once."""
         self._head()
         return self._solved(self._session.state.with_(look_at=message.target))
 
     def set_constraints(self, message: messages.SetConstraints) -> Answer:
-        """They hold at once."""
+        """Set other constraints; they hold at once."""
         return self._solved(self._session.state.with_(constraints=message.text))
 
     def mirror(self, message: messages.Mirror) -> Answer:
-        """In the plane through the root that the person's left and right would swap in."""
+        """Mirror in the sagittal plane through the root."""
         del message
         return self._session.commit(mirrored(self._session.state))
 
     def undo(self, message: messages.Undo) -> Answer:
-        """A drag under way is taken back; else one step."""
+        """Cancel a running drag; else undo one step."""
         del message
         history = self._session.history
         under_way = self._session.state is not history.now
@@ -104,7 +104,7 @@ class PosingPanel:
         return self._session.put_back(self._session.history.forward())
 
     def reset(self, message: messages.Reset) -> Answer:
-        """The model's own pose, and of the handles those that the timeline has keys or pins of."""
+        """The model's own pose, with the handles that have keys or pins on the timeline."""
         del message
         session = self._session
         session.solved = None
@@ -140,7 +140,7 @@ class PosingPanel:
         return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
 
     def _checked(self, handle: SceneHandle) -> SceneHandle:
-        """A handle on a joint of this body, under the joint's own name, with a unit rotation."""
+        """A handle on a joint of this body, by the joint's own name, with a unit rotation."""
         skeleton = self._session.state.pose.skeleton
         if handle.id == LOOK_AT:
             raise InvalidValueError(f"the name {LOOK_AT} is reserved for the point that the head looks at")
@@ -159,7 +159,7 @@ class PosingPanel:
 
 
 def mirrored(state: State) -> State:
-    """Left for right about the root, handles too."""
+    """Swap left and right about the root, including handles."""
     pose, skeleton = state.pose, state.pose.skeleton
     clip = Motion(skeleton, 30.0, pose.root_position[None], pose.rotations[None])
     shift = np.array([2.0 * pose.root_position[0], 0.0, 0.0])
@@ -188,7 +188,7 @@ def mirrored(state: State) -> State:
 
 
 def _way_of(before: State, after: State, handle: str) -> float:
-    """How far a handle, or what the head looks at, is taken in metres; a turn counts as what it moves nearby."""
+    """The distance in metres by which a handle or gaze target is moved; a rotation counts by what it moves nearby."""
     if handle == LOOK_AT:
         if before.look_at is None or after.look_at is None:
             return LEVER
@@ -203,7 +203,7 @@ def _way_of(before: State, after: State, handle: str) -> float:
 
 
 def _along(state: State, others: list[str], way: np.ndarray) -> State:
-    """Other handles moved as one of them was."""
+    """Move other handles like one of them."""
     for handle in map(state.handle, others):
         state = state.with_handle(
             msgspec.structs.replace(handle, position=vec3(np.add(place_or(handle, state), way)))
@@ -212,11 +212,11 @@ def _along(state: State, others: list[str], way: np.ndarray) -> State:
 
 
 def place_or(handle: SceneHandle, state: State) -> Vec3:
-    """Where a handle should be, or where the body has it."""
+    """The target position of a handle, or its position on the body."""
     return handle.position or place_of(handle, state.pose)
 
 
 def _settled(state: State, dragged: str) -> State:
-    """After a drag: feet that were moved stand where they are now, unpinned handles follow the body."""
+    """After a drag: moved feet stand at their new positions, unpinned handles follow the body."""
     followed = tuple(handle if handle.pinned else following(handle, state.pose) for handle in state.handles)
     return state.with_(anchors=replanted(state, dragged=dragged), handles=followed)

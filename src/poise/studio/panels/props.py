@@ -21,14 +21,14 @@ FILES = {
 
 
 class PropsPanel:
-    """What stands about."""
+    """The props of the scene."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {messages.PutProp: self.put, messages.RemoveProp: self.remove}
 
     def put(self, message: messages.PutProp) -> Answer:
@@ -44,7 +44,7 @@ class PropsPanel:
         return session.commit(state.with_(anchors=replanted(state)), solved)
 
     def remove(self, message: messages.RemoveProp) -> Answer:
-        """One less; what was glued to it stays."""
+        """Remove a prop; what was glued to it stays."""
         state = self._session.state
         left = tuple(prop for prop in state.props if prop.id != message.id)
         if len(left) == len(state.props):
@@ -58,7 +58,7 @@ class PropsPanel:
         return self._session.commit(state.with_(props=left, handles=free))
 
     def _checked(self, prop: Prop) -> Prop:
-        """A prop with a unit rotation, and a file where its kind needs one."""
+        """A prop with a unit rotation, and a file if its kind needs one."""
         suffixes = FILES.get(prop.kind)
         if suffixes is not None:
             found = self._session.uploads.find(prop.upload or "", owner=self._session.token).path
@@ -69,7 +69,7 @@ class PropsPanel:
 
 
 def placed(state: State, prop: Prop) -> State:
-    """With a prop in the place of the one of its id, or added; handles that are glued to it go along."""
+    """Replace the prop with this id, or add it; glued handles move along."""
     old = next((each for each in state.props if each.id == prop.id), None)
     if old is None:
         if len(state.props) >= MOST_PROPS:

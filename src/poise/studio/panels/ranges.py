@@ -1,4 +1,4 @@
-"""Ranges of the motion: mirrored, reversed or closed to a cycle; and when feet and hands touch."""
+"""Ranges of the motion: mirror, reverse or close to a cycle; and contacts of feet and hands."""
 
 from __future__ import annotations
 
@@ -23,21 +23,21 @@ from poise.studio.state import State
 
 
 class RangesPanel:
-    """What happens from one frame to another."""
+    """Operations on ranges of frames."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.EditRange: self.edit,
             messages.AskContacts: self.contacts,
         }
 
     def edit(self, message: messages.EditRange) -> Answer:
-        """A range of the motion, changed as one step of undo."""
+        """Change a range of the motion as one step of undo."""
         session, state = self._session, self._session.state
         motion = self._motion()
         first, last = message.first, message.last
@@ -56,7 +56,7 @@ class RangesPanel:
         return session.begin_with(at_frame(state, state.timeline.frame))
 
     def contacts(self, message: messages.AskContacts) -> Answer:
-        """Feet that stand and hands that hold, as ranges."""
+        """Standing feet and holding hands, as ranges."""
         del message
         motion = self._session.motion
         found = [] if motion is None else contacts_of(motion)
@@ -70,7 +70,7 @@ class RangesPanel:
 
 
 def _cycle(state: State, first: int, last: int) -> State:
-    """The last frame takes the first one's pose, where it is, and the range leads up to it."""
+    """The last frame gets the first one's pose at its own position, and the range is blended to it."""
     assert state.motion is not None
     frame, start, end = state.timeline.frame, state.motion[first], state.motion[last]
     state = state.with_(timeline=msgspec.structs.replace(state.timeline, frame=last))
@@ -79,7 +79,7 @@ def _cycle(state: State, first: int, last: int) -> State:
 
 
 def _with_range(state: State, part: Motion, first: int) -> State:
-    """A part of the motion replaced; its own keys go into it, and keys that made it do too."""
+    """Replace a part of the motion; its own keys, and keys that made it, are applied to it."""
     assert state.layers is not None
     assert state.motion is not None
     span = first, first + len(part)
@@ -105,7 +105,7 @@ def _mirrored(part: Motion) -> Motion:
 
 
 def _eased(part: Motion, other: Motion, ease: int, ends: tuple[bool, bool]) -> Motion:
-    """From one motion into another and back, over some frames; not where the whole motion begins or ends."""
+    """Blend from one motion to another and back, over some frames; not at the ends of the whole motion."""
     frames = np.arange(len(part))
     ins = np.ones(len(part)) if ends[0] else smoothstep((frames + 1) / (ease + 1))
     outs = np.ones(len(part)) if ends[1] else smoothstep((len(part) - frames) / (ease + 1))

@@ -1,4 +1,4 @@
-"""Live out: every pose that the studio shows goes over OSC to whoever listens."""
+"""Live output: every pose shown in the studio is sent over OSC."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _LOG = logging.getLogger("poise.studio")
 
 
 class StreamingPanel:
-    """To whom poses are sent."""
+    """The receiver of poses."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -24,11 +24,11 @@ class StreamingPanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {messages.StreamOut: self.stream_out}
 
     def stream_out(self, message: messages.StreamOut) -> Answer:
-        """Begins to send, or stops."""
+        """Start or stop sending."""
         session = self._session
         self._stop()
         if message.to is not None:
@@ -50,7 +50,7 @@ class StreamingPanel:
         self._sender, self._to, self._session.streaming = None, None, None
 
     def _send(self, state: State) -> None:
-        """One pose; a receiver that is not there is no reason to disturb whoever poses."""
+        """Send one pose; a missing receiver does not disturb the user."""
         if self._sender is None:
             return
         if self._sender.skeleton is not state.pose.skeleton:

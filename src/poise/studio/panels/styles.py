@@ -1,4 +1,4 @@
-"""Styles: switching the prior on the same handles, blends, and the latent space as a map to drag in."""
+"""Styles: switch the prior on the same handles, blend, and drag in the latent space as a map."""
 
 from __future__ import annotations
 
@@ -15,14 +15,14 @@ from poise.studio.state import Placed, State, empty_timeline
 
 
 class StylesPanel:
-    """Which prior, and where in its space."""
+    """The prior, and the position in its latent space."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.ChooseModel: self.choose,
             messages.Blend: self.blend,
@@ -32,14 +32,14 @@ class StylesPanel:
         }
 
     def choose(self, message: messages.ChooseModel) -> Answer:
-        """Another prior on the same handles; on another skeleton the scene starts again."""
+        """Switch the prior on the same handles; on another skeleton the scene starts again."""
         session = self._session
         if message.model != PLAIN and not session.models[message.model].source.ready:
             return [self._prepared(session.models[message.model], message)]
         return self._switched(session.state.with_(model=message.model, weights=()))
 
     def _prepared(self, entry: Entry, message: messages.ChooseModel) -> messages.Progress:
-        """A model that was not used before is learned, or read, before it is chosen."""
+        """A model not used before is learned or read before it is selected."""
 
         def work(report: Report) -> Done:
             report(0.0)
@@ -49,7 +49,7 @@ class StylesPanel:
         return self._session.jobs.start("chooseModel", f"preparing {entry.name}", work)
 
     def blend(self, message: messages.Blend) -> Answer:
-        """Several priors at once."""
+        """Blend several priors."""
         heaviest = max(message.weights, key=lambda weight: weight.weight).model
         state = self._session.state.with_(model=heaviest, weights=tuple(message.weights))
         return self._switched(state)
@@ -64,7 +64,7 @@ class StylesPanel:
         return [view.map(message.model)]
 
     def drag(self, message: messages.DragLatent) -> Answer:
-        """The pose of a place; with handles held, the pose nearest to it that meets them."""
+        """The pose of a place; with held handles, the nearest pose that meets them."""
         state, view = self._session.state, self._view()
         q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
         if not message.hold:
@@ -79,7 +79,7 @@ class StylesPanel:
         return self._session.commit(state.with_(anchors=replanted(state)), solved)
 
     def hover(self, message: messages.HoverLatent) -> Answer:
-        """The pose of a place, to look at."""
+        """The pose of a place, for preview."""
         view, state = self._view(), self._session.state
         q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
         return [messages.HoverPose(seq=message.seq, world=world_of_pose(view.prior.space.pose_from_q(q)))]

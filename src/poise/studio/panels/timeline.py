@@ -37,7 +37,7 @@ from poise.studio.timeline_script import state_of, touched_range, with_key, with
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
-FIRST_PASS = 0.4  # of the progress: frames one after the other, before all of them together
+FIRST_PASS = 0.4  # of the progress: frames in sequence, before all of them together
 
 
 class TimelinePanel:
@@ -49,7 +49,7 @@ class TimelinePanel:
 
     @property
     def answers(self) -> dict[type, Handler]:
-        """Who answers what."""
+        """The handlers by message."""
         return {
             messages.SetTimeline: self.resize,
             messages.SetFrame: self.set_frame,
@@ -71,7 +71,7 @@ class TimelinePanel:
         }
 
     def resize(self, message: messages.SetTimeline) -> Answer:
-        """Keys beyond the end are cut off; a recording is cut, or its last frame held."""
+        """Set the length; keys beyond the end are removed; a recording is cut, or its last frame held."""
         last = message.frames - 1
         state, old = self._session.state, self._session.state.timeline
         timeline = Timeline(
@@ -89,7 +89,7 @@ class TimelinePanel:
         return self._changed(timeline)
 
     def set_frame(self, message: messages.SetFrame) -> Answer:
-        """Shows a frame; not a step of undo."""
+        """Show a frame; not a step of undo."""
         session = self._session
         self._within(message.frame)
         timeline = msgspec.structs.replace(session.state.timeline, frame=message.frame)
@@ -105,7 +105,7 @@ class TimelinePanel:
         return [session.scene(), pose] if state.is_recording and state.handles else [pose]
 
     def put_key(self, message: messages.PutKey) -> Answer:
-        """A key of a handle, where the body is if it says nothing else."""
+        """Set a key of a handle, by default at the body's position."""
         timeline = self._session.state.timeline
         if len(timeline.keys) >= MOST_KEYS:
             raise InvalidValueError(f"a timeline has at most {MOST_KEYS} keys")
@@ -113,7 +113,7 @@ class TimelinePanel:
         return self._changed(with_key(timeline, key), touched_range(timeline, key), key.frame)
 
     def drag_key(self, message: messages.DragKey) -> Answer:
-        """A key on its way; the frames about it follow."""
+        """Move a key; the frames around it follow."""
         session, key = self._session, self._checked(message.key)
         timeline = with_key(session.state.timeline, key)
         span = touched_range(timeline, key)
@@ -128,7 +128,7 @@ class TimelinePanel:
         return [session.frames_shown(*part, fine=False)]
 
     def remove_key(self, message: messages.RemoveKey) -> Answer:
-        """One key less."""
+        """Remove a key."""
         timeline = self._session.state.timeline
         gone = next(
             (key for key in timeline.keys if (key.handle, key.frame) == (message.handle, message.frame)), None
@@ -139,19 +139,19 @@ class TimelinePanel:
         return self._changed(left, touched_range(timeline, gone), gone.frame)
 
     def remove_keys(self, message: messages.RemoveKeys) -> Answer:
-        """Fewer keys, of handles or of the whole body."""
+        """Remove keys of handles or of the whole body."""
         return self._rekeyed(*removed(self._session.state, message.keys))
 
     def move_keys(self, message: messages.MoveKeys) -> Answer:
-        """Keys at other frames."""
+        """Move keys to other frames."""
         return self._rekeyed(*moved(self._session.state, message.keys, message.by))
 
     def ease_keys(self, message: messages.EaseKeys) -> Answer:
-        """Keys that come and go otherwise."""
+        """Change the easing of keys."""
         return self._rekeyed(eased(self._session.state, message.keys, message.ease, message.easing), [])
 
     def remove_handle(self, message: messages.RemoveHandle) -> Answer:
-        """With its keys and pins. The pose stays: what it held is let go only when something else is moved."""
+        """Apply other keys and pins. The pose stays: what it held is released only when something else is moved."""
         session = self._session
         state = session.state.without_handle(message.id)
         old, timeline = state.timeline, without_handle(state.timeline, message.id)
@@ -163,7 +163,7 @@ class TimelinePanel:
         return session.begin_with(recorrected(state, timeline, frames, session.poser))
 
     def put_pin(self, message: messages.PutPin) -> Answer:
-        """A range in which a handle stays where it is."""
+        """Pin a handle in a range of frames."""
         state, pin = self._session.state, message.pin
         handle = state.handle(pin.handle)
         self._within(pin.last)
@@ -174,7 +174,7 @@ class TimelinePanel:
         return self._pinned(state.with_(timeline=with_pins(state.timeline, [pin])))
 
     def remove_pin(self, message: messages.RemovePin) -> Answer:
-        """One pin less."""
+        """Remove a pin."""
         timeline = self._session.state.timeline
         left = [pin for pin in timeline.pins if (pin.handle, pin.first) != (message.handle, message.first)]
         if len(left) == len(timeline.pins):
@@ -182,30 +182,30 @@ class TimelinePanel:
         return self._pinned(self._session.state.with_(timeline=msgspec.structs.replace(timeline, pins=left)))
 
     def lock_contact(self, message: messages.LockContact) -> Answer:
-        """A foot or hand held where it touches."""
+        """Hold a foot or hand at its contact."""
         state = self._session.state
         if state.motion is None:
             raise InvalidValueError("there is no motion yet: key a handle, or open a clip")
         return self._pinned(locked(state, state.motion, message))
 
     def put_style(self, message: messages.PutStyleKey) -> Answer:
-        """Other styles from a frame on."""
+        """Change the styles from a frame on."""
         timeline, session = self._session.state.timeline, self._session
         self._within(message.key.frame)
         self._not_recorded("styles")
-        session.models.blend(message.key.weights)  # or an error that says what cannot be blended
+        session.models.blend(message.key.weights)  # raises if they cannot be blended
         others = [key for key in timeline.styles if key.frame != message.key.frame]
         styles = sorted([*others, message.key], key=lambda key: key.frame)
         return self._changed(msgspec.structs.replace(timeline, styles=styles))
 
     def remove_style(self, message: messages.RemoveStyleKey) -> Answer:
-        """One change of style less."""
+        """Remove a change of style."""
         timeline = self._session.state.timeline
         left = [key for key in timeline.styles if key.frame != message.frame]
         return self._changed(msgspec.structs.replace(timeline, styles=left))
 
     def solve(self, message: messages.SolveTimeline) -> Answer:
-        """All frames together, in the background."""
+        """Solve all frames together, in the background."""
         del message
         state = self._session.state
         if state.is_recording or not is_made_of_keys(state.timeline):
@@ -214,7 +214,7 @@ class TimelinePanel:
         return []
 
     def open_clip(self, message: messages.OpenClip) -> Answer:
-        """A recorded motion to play and to correct; where no model has its skeleton, one is learned from it."""
+        """Open a recorded motion to play and correct; if no model has its skeleton, one is learned from it."""
         session = self._session
         upload = session.uploads.find(message.upload, owner=session.token)
         path = upload.path
@@ -247,7 +247,7 @@ class TimelinePanel:
         return [session.jobs.start("openClip", f"opening {path.name}", work)]
 
     def open_script(self, message: messages.OpenScript) -> Answer:
-        """The keys and pins of a keyframe script, on the body that is shown; the motion is solved at once."""
+        """Open the keys and pins of a keyframe script on the shown body; the motion is solved at once."""
         session = self._session
         script = read_script(session.uploads.find(message.upload, owner=session.token).path)
         if len(script.times) > MOST_FRAMES:
@@ -260,13 +260,13 @@ class TimelinePanel:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _pinned(self, state: State) -> Answer:
-        """A state whose timeline has other pins than the one that stands."""
+        """Apply a state whose timeline has other pins."""
         if state.is_recording:
             return [hold(self._session, state)]
         return self._changed(state.timeline, state=state)
 
     def _rekeyed(self, state: State, frames: list[int]) -> Answer:
-        """Keys are others, with the corrections of the whole body: what handles ask for at some frames follows."""
+        """Apply other keys, with corrections of the whole body: the targets of handles at some frames follow."""
         session, before = self._session, self._session.state
         if before.is_recording:
             asked = before.with_(layers=state.layers)
@@ -276,7 +276,7 @@ class TimelinePanel:
         return session.begin_with(at_frame(state, state.timeline.frame) if state.motion else state)
 
     def _checked(self, key: Key) -> Key:
-        """A key within the timeline of a handle that is there, at a place."""
+        """A key of an existing handle within the timeline, with a position."""
         state = self._session.state
         self._within(key.frame)
         handle = state.handle(key.handle)
@@ -309,7 +309,7 @@ class TimelinePanel:
         *,
         state: State | None = None,
     ) -> Answer:
-        """The timeline is another: some frames at once, the others in the background, as one step of undo."""
+        """Apply another timeline: some frames at once, the others in the background, as one step of undo."""
         session = self._session
         state = state or session.state
         if state.is_recording:
@@ -328,19 +328,19 @@ class TimelinePanel:
         return [*answer, session.frames_shown(*part, fine=False)]
 
     def _solved(self, state: State, part: Span) -> State:
-        """With some frames solved one after the other."""
+        """The state with some frames solved in sequence."""
         session = self._session
         layers = TimelinePlan.of(state, session.models, session.poser).stretch(state.layers, part)
         return state.with_(layers=layers, smooth=False)
 
     def _restored(self, state: State) -> Answer:
-        """After undo and redo: what was left when it was overtaken is solved now."""
+        """After undo and redo: solve what was left unfinished."""
         if not state.smooth:
             self._solve((0, state.timeline.frames), (0, 0))
         return []
 
     def _solve(self, whole: Span, done: Span) -> None:
-        """Solves what is left of a span, and then all frames together, until the timeline changes again."""
+        """Solve the rest of a span, and then all frames together, until the timeline changes again."""
         session = self._session
         ready = TimelinePlan.of(session.state, session.models, session.poser)
         timeline = session.state.timeline
@@ -382,7 +382,7 @@ class TimelinePanel:
         session.jobs.start_newest(SOLVING, "solving the timeline", work)
 
     def _put_in(self, parts: list[Motion], end: int) -> None:
-        """Parts of the motion that were solved take their places, up to a frame, and are shown."""
+        """Insert solved parts of the motion up to a frame, and show them."""
         session, first = self._session, end - sum(map(len, parts))
         now = session.state.layers
         if now is not None:
@@ -390,7 +390,7 @@ class TimelinePanel:
             session.post(session.frames_shown(first, end, fine=False))
 
     def _finished(self, wanted: bool, layers: Layers | None) -> Answer:
-        """What was solved is the motion from now on."""
+        """Make the solved frames the motion."""
         session = self._session
         if not wanted or layers is None:
             return []
@@ -401,7 +401,7 @@ class TimelinePanel:
 
 
 def _without_keys(state: State) -> State:
-    """Without a motion; but one that whole poses are over stays, as a recording."""
+    """The state without a motion; one with whole-body keys stays, as a recording."""
     if state.timeline.poses:
         return state.with_(timeline=msgspec.structs.replace(state.timeline, clip=POSES), smooth=True)
     return state.with_(layers=None, smooth=True)
