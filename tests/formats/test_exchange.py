@@ -14,7 +14,7 @@ from fbx_text import SQUARE, fbx_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.gltf.into import glb_with
 from poise.formats.gltf.meshes import read_mesh
-from poise.formats.rigs import hung_as_in_metarig
+from poise.formats.rigs import hung_as_in_metarig, limbs_joined
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
 from poise.motion.world import joint_positions, joint_transforms
@@ -360,6 +360,18 @@ def test_a_motion_on_a_generated_rig_moves_limbs_that_hang_beside_the_trunk(tmp_
     found = poise.read(written)
     assert isinstance(found, Motion)
     np.testing.assert_allclose(joint_positions(found), joint_positions(walk), atol=1e-5)
+
+
+def test_hands_and_feet_that_hang_beside_their_limbs_are_joined_to_them() -> None:
+    names = ["Bone", "Foot.L", "Toe.L", "Hips", "UpperLeg.L", "LowerLeg.L", "LowerArm.R", "Hand.R", "Foot.R"]
+    joints, parents = limbs_joined(names, list(range(9)), [-1, 0, 1, 0, 3, 4, 3, 6, 0])
+    above = {names[joint]: names[joints[k]] for joint, k in zip(joints, parents, strict=True) if k >= 0}
+    assert (above["Foot.L"], above["Toe.L"], above["Hand.R"], above["Foot.R"]) == (
+        "LowerLeg.L", "Foot.L", "LowerArm.R", "Bone",
+    )  # fmt: skip
+    assert all(parent < joint for joint, parent in enumerate(parents))
+    straight = list(range(4)), [-1, 0, 1, 2]
+    assert limbs_joined(["Hips", "UpperLeg.L", "LowerLeg.L", "Foot.L"], *straight) == straight
 
 
 def test_a_rig_whose_bones_hang_in_a_circle_is_not_hung_again() -> None:

@@ -246,6 +246,11 @@ def test_static_root_above_the_hips_is_not_the_pelvis():
     assert above.roles["left_hand"] == "LeftHand"
 
 
+def test_a_hand_of_any_name_is_what_hangs_below_the_forearm():
+    body = person({**names_of("MotionBuilder"), "left_hand": "Mitten", "right_foot": "Hoof"})
+    assert (body.roles["left_hand"], body.roles["right_foot"]) == ("Mitten", "Hoof")
+
+
 def test_names_that_contradict_the_tree_are_not_believed():
     names = names_of("MotionBuilder")
     names["left_hand"], names["left_upper_arm"] = names["left_upper_arm"], names["left_hand"]

@@ -5,6 +5,7 @@ Rest rotations are removed: in the bind pose of a mesh, every joint's frame is a
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -16,6 +17,7 @@ from jaxtyping import Float
 from poise.errors import ParseError
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion, Origin
+from poise.skeleton.roles import LIMB_ALIASES, SIDES, side_and_part
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -32,6 +34,9 @@ def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, ani
     shape = (len(names), 4, 4)
     if not names or matrices.shape[1:] != shape or bind.shape != shape:
         raise ParseError("the joints and their transforms are inconsistent", path=file)
+    order, parents = limbs_joined(names, list(range(len(names))), found["parents"].tolist())
+    names, matrices, bind = tuple(names[joint] for joint in order), matrices[:, order], bind[order]
+    orders = str(found.get("orders", "")).split(",")
     with np.errstate(all="ignore"):
         turns = rotations_of(matrices[:, :, :3, :3])
         places = matrices[:, :, :3, 3]
@@ -41,11 +46,11 @@ def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, ani
         rested = np.where(np.isfinite(rested), rested, turns[0])
         skeleton, roots, relative, warnings = from_world(
             names,
-            found["parents"].tolist(),
+            parents,
             rested,
             places,
             turns,
-            orders=str(found.get("orders", "")).split(","),
+            orders=[orders[joint] for joint in order] if len(orders) == len(order) else (),
         )
     offsets = np.concatenate([bind[:1, :3, 3], skeleton.offsets[1:]])
     listed = [str(name) for name in found["animations"]]
@@ -117,6 +122,36 @@ def hung_as_in_metarig(
     order = sorted(steps, key=lambda node: steps[node])
     number = {node: joint for joint, node in enumerate(order)}
     return order, [number.get(parents[node], -1) for node in order]
+
+
+def limbs_joined(names: Sequence[str], joints: list[int], parents: list[int]) -> tuple[list[int], list[int]]:
+    """The joints, parents first, and the number of the one above each, with hands and feet below their limbs.
+
+    Rigs that move them by inverse kinematics may hang them beside the limbs, on one root.
+    """
+    parts, above = [side_and_part(names[node]) for node in joints], list(parents)
+    for side, (lower, end) in itertools.product(SIDES, (("shin", "foot"), ("forearm", "hand"))):
+        bones = [
+            k
+            for k, part in enumerate(parts)
+            if part[0] == side and part[1] in LIMB_ALIASES[lower] and part[1] != "leg"
+        ]
+        ends = [k for k, part in enumerate(parts) if part[0] == side and part[1] in LIMB_ALIASES[end]]
+        joined = any(set(bones) & set(_climb(k, above)) for k in ends)
+        if bones and ends and not joined and ends[0] not in _climb(bones[0], above):
+            above[ends[0]] = bones[0]
+    order = sorted(range(len(joints)), key=lambda k: len(_climb(k, above)) if above != parents else k)
+    number = {k: place for place, k in enumerate(order)}
+    return [joints[k] for k in order], [number.get(above[k], -1) for k in order]
+
+
+def _climb(joint: int, above: Sequence[int]) -> list[int]:
+    """A joint and all above it."""
+    found = []
+    while joint >= 0:
+        found.append(joint)
+        joint = above[joint]
+    return found
 
 
 def _nearest(node: int, above: Sequence[int], bones: set[int]) -> int:

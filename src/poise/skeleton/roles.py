@@ -33,10 +33,10 @@ MAIN_ROLES = tuple(
 )
 
 # The first alias present wins. A joint has one role: "shoulder" is the clavicle only if the arm has its own name.
-_LIMB_ALIASES: dict[str, tuple[str, ...]] = {
+LIMB_ALIASES: dict[str, tuple[str, ...]] = {
     "upper_arm": ("upperarm", "uparm", "humerus", "arm", "shldr", "shoulder"),
     "forearm": ("forearm", "lowerarm", "lowarm", "loarm", "radius", "elbow"),
-    "hand": ("wrist", "hand", "palm"),
+    "hand": ("wrist", "hand", "palm", "fist"),
     "shoulder": ("clavicle", "collar", "collarbone", "clav", "scapula", "shoulder"),
     "thigh": ("upleg", "upperleg", "thigh", "femur", "hip", "leg"),
     "shin": ("lowerleg", "lowleg", "loleg", "shin", "calf", "tibia", "knee", "leg"),
@@ -118,7 +118,7 @@ def _limb_roles(skeleton: Skeleton, named: Mapping[tuple[str, str], int]) -> dic
 
 def _limb_by_name(skeleton: Skeleton, named: Mapping[tuple[str, str], int], side: str) -> dict[str, int]:
     found: dict[str, int] = {}
-    for part, aliases in _LIMB_ALIASES.items():
+    for part, aliases in LIMB_ALIASES.items():
         for alias in aliases:
             joint = named.get((side, alias))
             if joint is not None and joint not in found.values():
@@ -127,8 +127,18 @@ def _limb_by_name(skeleton: Skeleton, named: Mapping[tuple[str, str], int], side
     return {
         part: joint
         for limb in (ARM_ROLES, LEG_ROLES)
-        for part, joint in _longest_descent(skeleton, {p: found[p] for p in limb if p in found}).items()
+        for part, joint in _with_end(
+            skeleton, _longest_descent(skeleton, {p: found[p] for p in limb if p in found}), limb
+        ).items()
     }
+
+
+def _with_end(skeleton: Skeleton, parts: dict[str, int], limb: tuple[str, ...]) -> dict[str, int]:
+    """The limb with the hand or foot that has a name of its own: the one turning joint below forearm or shin."""
+    lower = parts.get(limb[2] if limb is ARM_ROLES else limb[1])
+    end = limb[3] if limb is ARM_ROLES else limb[2]
+    below = [] if lower is None else [j for j in skeleton.children[lower] if not skeleton.is_end_site[j]]
+    return {**parts, end: below[0]} if len(below) == 1 and end not in parts else parts
 
 
 def _longest_descent(skeleton: Skeleton, parts: dict[str, int]) -> dict[str, int]:
@@ -249,7 +259,7 @@ def subtree(skeleton: Skeleton, joint: int) -> list[int]:
 
 # --- names ---------------------------------------------------------------------------------------------------------
 
-_KNOWN_SIDED_PARTS = {alias for aliases in _LIMB_ALIASES.values() for alias in aliases} | {
+_KNOWN_SIDED_PARTS = {alias for aliases in LIMB_ALIASES.values() for alias in aliases} | {
     "hipjoint",
     "thumb",
     "fingers",

@@ -17,7 +17,7 @@ from poise.formats.gltf.humanoid import humanoid_roles
 from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.gltf.sampling import animated, animations_of, timeline, tracks_of
 from poise.formats.registry import glb_of_character
-from poise.formats.rigs import from_world, hung_as_in_metarig, nearest_rotation, notes_on
+from poise.formats.rigs import from_world, hung_as_in_metarig, limbs_joined, nearest_rotation, notes_on
 from poise.geometry import rotations as turning
 from poise.motion.motion import SEPARATOR, Motion, Origin
 from poise.types import Array
@@ -75,7 +75,9 @@ def open_rig(path: str | os.PathLike[str]) -> GltfRig:
     file = Container(found, glb_of_character(found))
     tree = node_tree(file)
     joints, skin = joints_of(file, tree)
-    joints, parents = hung_as_in_metarig(tree.names, tree.parents, joints) or _hung(tree, joints)
+    joints, parents = hung_as_in_metarig(tree.names, tree.parents, joints) or limbs_joined(
+        tree.names, *_hung(tree, joints)
+    )
     with np.errstate(all="ignore"):
         return GltfRig(file, tree, joints, parents, skin, _bind_rotations(file, tree, joints, skin))
 
