@@ -78,7 +78,7 @@ def test_mistakes_are_one_line(poise, tmp_path: Path, arguments: list[str], word
 
 
 def test_without_an_output_it_says_what_is_missing(poise) -> None:
-    assert "where to write it" in poise("act", "walk").err
+    assert "a file to write" in poise("act", "walk").err
 
 
 def test_an_unknown_extension_lists_the_known(poise, tmp_path: Path) -> None:

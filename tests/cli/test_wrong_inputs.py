@@ -43,7 +43,7 @@ WRONG = {
     "learn m.poise nowhere.bvh": "nowhere.bvh does not exist",
     "learn m.poise --kind stile walk.bvh": "no kind of model 'stile'; did you mean style?",
     "learn m.poise --clusters 0 walk.bvh": "clusters must be a number of at least 1; got 0",
-    "learn walk.bvh walk.bvh": "walk.bvh would hold a model, not a motion or a picture; call it walk.poise",
+    "learn walk.bvh walk.bvh": "walk.bvh is not a name for a model file; call it walk.poise",
     "keyframe junk.poise keys.toml": "name the file to write: -o motion.bvh",
     "retarget walk.bvh nowhere.glb -o o.glb": "nowhere.glb does not exist",
     "markers fill junk.c3d -o f.c3d": "junk.c3d: not a C3D file",

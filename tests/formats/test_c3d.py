@@ -263,7 +263,7 @@ def broken(path: Path, *, place: int, code: str, value: float) -> Path:
         (16, "<H", 6000, "0 are present"),
         (12, "<f", 0.0, "scale factor"),
         (302 - 2, "<H", 400, "400 events"),
-        (516, "b", 127, "damaged|leads outside|no POINT"),
+        (516, "b", 127, "damaged|points outside|no POINT"),
     ],
 )
 def test_a_damaged_header_is_refused(

@@ -112,7 +112,7 @@ def test_the_first_person_gives_the_skeleton(clips, tmp_path):
 def test_no_person_at_all(tmp_path):
     write(moving(chain(), frames=5), tmp_path / "chain.bvh")
     with pytest.raises(
-        InvalidValueError, match=r"none of the 1 files shows a person.*chain.bvh: its skeleton \(3"
+        InvalidValueError, match=r"none of the 1 files has a person's skeleton.*chain.bvh: its skeleton \(3"
     ):
         build(tmp_path / "library", [tmp_path / "chain.bvh"])
 

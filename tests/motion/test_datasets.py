@@ -108,7 +108,7 @@ def test_a_cut_connection_is_taken_up_where_it_broke(server: Server) -> None:
 def test_a_download_given_up_goes_on_at_the_next_call(server: Server) -> None:
     server.cut_after = [4096, 4096, 4096]
     with pytest.raises(
-        DownloadError, match=r"broke off after 12288 bytes of 07_01.bvh; run the same command"
+        DownloadError, match=r"interrupted after 12288 bytes of 07_01.bvh; run the same command"
     ):
         datasets.fetch(CLIP)
     assert files_in_cache() == ["07_01.bvh.part"]
@@ -141,7 +141,7 @@ def test_a_wrong_checksum_leaves_nothing_behind(server: Server) -> None:
 
 def test_more_bytes_than_catalogued_are_refused(server: Server) -> None:
     server.files["/007/07_01.bvh"] = CONTENT * 2
-    with pytest.raises(DownloadError, match=f"sent more than the {len(CONTENT)} bytes expected of 07_01.bvh"):
+    with pytest.raises(DownloadError, match=f"sent more than the expected {len(CONTENT)} bytes of 07_01.bvh"):
         datasets.fetch(CLIP)
     assert files_in_cache() == []
 

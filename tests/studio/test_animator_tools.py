@@ -155,7 +155,7 @@ def test_a_turn_over_keys_stays_when_they_are_solved_again(session: Session) -> 
 
 
 def test_a_copied_pose_is_pasted_where_the_body_is_and_mirrored(recorded: Session, walk: Motion) -> None:
-    with pytest.raises(PoiseError, match="copy a pose first"):
+    with pytest.raises(PoiseError, match="copy one first"):
         take(recorded)
     recorded.answer(said.CopyPose())
     recorded.answer(said.SetFrame(frame=50))
