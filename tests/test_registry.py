@@ -80,7 +80,7 @@ def test_names_are_taken_once() -> None:
     [
         (Format("mine", ("mine",)), r"lower case with a dot, like \.bvh"),
         (Format("mine", (".MINE",)), "lower case"),
-        (Format("mine", (".glb",)), r"\.glb is that of gltf files"),
+        (Format("mine", (".glb",)), r"\.glb already belongs to gltf files"),
         (Format("bvh", (".bvh",)), "the file format 'bvh' already exists"),
     ],
 )

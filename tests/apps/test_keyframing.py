@@ -170,7 +170,7 @@ keys = [ { time = 0.0, rotation = [180, 0, 0] } ]
 """
     )
     misses = keyframe(gaussian, read_script(_script(tmp_path, text))).misses()
-    assert any("Neck cannot turn as its keys say at 0.00 s" in miss for miss in misses), misses
+    assert any("Neck cannot rotate to its keys at 0.00 s" in miss for miss in misses), misses
 
 
 def test_a_path_out_of_reach_is_told_with_its_times(style: StylePrior, tmp_path: Path) -> None:

@@ -186,7 +186,7 @@ def test_what_is_no_photo_is_told(tmp_path: Path) -> None:
         read_photo(tmp_path / "a.jpg")
     Image.effect_noise((200, 200), 50).save(tmp_path / "b.png")
     (tmp_path / "c.png").write_bytes((tmp_path / "b.png").read_bytes()[:2000])
-    with pytest.raises(ParseError, match=r"c.png: a photo that is damaged or cut short"):
+    with pytest.raises(ParseError, match=r"c.png: the photo is damaged or truncated"):
         read_photo(tmp_path / "c.png")
     with pytest.raises(PoiseError, match="does not exist"):
         read_photo(tmp_path / "none.jpg")

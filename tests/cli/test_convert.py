@@ -83,7 +83,7 @@ def test_a_folder_that_cannot_be_made_is_one_line(poise, walk: Path, tmp_path: P
     (tmp_path / "file").write_text("in the way")
     done = poise("convert", walk, tmp_path / "file" / "out.bvh")
     assert done.code == 2
-    assert done.err.startswith("poise: cannot make the folder")
+    assert done.err.startswith("poise: cannot create the folder")
 
 
 def test_an_output_that_is_a_folder_is_one_line(poise, walk: Path, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_counts_that_disagree_are_warnings(tmp_path: Path) -> None:
         ("60.00\t60.00", "fast\t60.00", r":3: the header's datarate must be numbers; got 'fast'"),
         ("mm", "furlong", "unit of length 'furlong'"),
         ("DataRate\t", "Rate\t", r":2: the header has no datarate"),
-        ("R.ASIS\t\t\tL.Heel", "", r":4: the fourth line names no markers"),
+        ("R.ASIS\t\t\tL.Heel", "", r":4: the fourth line has no marker names"),
         ("4\t5\t6\t", "4\t5", r":7: 2 markers need 6 coordinates; got 5"),
         ("4\t5\t6", "4\t5\t6\t7", r":7: 2 markers need 6 coordinates; got 7"),
         ("4\t5\t6", "4\tfive\t6", r":7: coordinates must be numbers; got 'five'"),

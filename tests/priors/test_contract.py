@@ -123,7 +123,7 @@ def test_options_are_checked_before_anything_is_learned() -> None:
         registry.options_for("gaussian", {"clusters": 0})
     with pytest.raises(UnknownNameError, match=r"transitions of a dynamics model, 'feet'; valid: auto, none"):
         registry.options_for("dynamics", {"transitions": "feet"})
-    with pytest.raises(InvalidValueError, match="a blend is made of learned models"):
+    with pytest.raises(InvalidValueError, match="a blend is made from learned models"):
         registry.options_for("blend", {})
     with pytest.raises(
         InvalidValueError, match="Motion is not a complete kind of prior; it lacks kind, about"

@@ -40,7 +40,7 @@ def test_colours_are_told_by_name_or_hue_for_all_or_some():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("reddish", "a colour is red, orange, .* got 'reddish'"),
+        ("reddish", "a colour must be red, orange, .* got 'reddish'"),
         ("1.5", "a hue from 0 .* to 1; got '1.5'"),
         ("0.0,0.98", "cannot be distinguished: 0 and 0.98"),
     ],
@@ -67,7 +67,7 @@ def test_a_mapping_file_may_tell_colours(tmp_path):
     with pytest.raises(ParseError, match=r"colours\.L: expected text in quotes or a number; got \[1, 2\]"):
         read_hues(path)
     path.write_text('[colours]\nL = "pinkish"\n')
-    with pytest.raises(ParseError, match="a colour is red"):
+    with pytest.raises(ParseError, match="a colour must be red"):
         read_hues(path)
 
 
@@ -134,4 +134,4 @@ def test_the_commands_film_check_and_perform_coloured_markers(tmp_path, capsys):
     assert len(read(out)) >= 16
     capsys.readouterr()
     assert main([*line, "--hue", "LFIN=reddish"]) == 2
-    assert "a colour is red" in capsys.readouterr().err
+    assert "a colour must be red" in capsys.readouterr().err

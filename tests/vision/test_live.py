@@ -239,7 +239,7 @@ def test_the_others_do_not_wait_for_a_camera_that_is_silent(monkeypatch: pytest.
     with LiveStep([fast, _Silent(2, fast)]) as steps:
         found = list(steps)
     assert sum(step.pictures[1] is None and step.pictures[0] is not None for step in found) >= 20
-    assert any("silent is silent; the others go on" in note for note in steps.notes)
+    assert any("silent is silent; the others continue" in note for note in steps.notes)
 
 
 def test_the_command_prints_a_line_per_pose_and_sends_it(folder, tmp_path, capsys, monkeypatch):

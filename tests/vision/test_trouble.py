@@ -93,7 +93,7 @@ def test_a_camera_that_sees_nothing_for_seconds_is_told(sim, performance):
     watched = [watching.step(pictures, at) for at in moments(2.4, 4 / FPS)]
     assert all(entry.frame is not None for entry in watched)
     notes = what_went_wrong(sim.rig, sim.truth.labels, watched)
-    assert "camera2 saw no marker for 2.4 s, from 0.1 s on; the others went on" in notes
+    assert "camera2 saw no marker for 2.4 s, from 0.1 s on; the others continued" in notes
 
 
 def test_a_covered_marker_comes_back_with_its_own_label(sim, performance):

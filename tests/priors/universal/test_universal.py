@@ -230,7 +230,7 @@ def test_a_body_whose_hand_is_the_end_of_its_arm_is_posed() -> None:
 
 def test_a_chain_is_refused() -> None:
     chain = Skeleton(("a", "b"), np.array([-1, 0]), np.array([[0.0, 0, 0], [0, 1, 0]]))
-    with pytest.raises(SkeletonError, match="poses humanoids; this skeleton lacks pelvis"):
+    with pytest.raises(SkeletonError, match="needs a humanoid; this skeleton lacks pelvis"):
         UniversalPrior(chain)
 
 
