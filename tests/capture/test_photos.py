@@ -228,5 +228,5 @@ def test_a_small_file_of_a_huge_photo_is_refused_before_it_is_unpacked(tmp_path:
     assert (tmp_path / "bomb.png").stat().st_size < 100_000
     with pytest.raises(ParseError, match="10000 x 6000 pixels; at most 50 million"):
         read_photo(tmp_path / "bomb.png")
-    with pytest.raises(ParseError, match="too many"):
+    with pytest.raises(ParseError, match="at most 50 million"):
         read_picture(tmp_path / "bomb.png")
