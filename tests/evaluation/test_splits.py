@@ -49,7 +49,7 @@ def test_another_topology_is_named(clips: list[Path], tmp_path: Path) -> None:
 def test_a_clip_is_not_on_both_sides(clips: list[Path]) -> None:
     with pytest.raises(InvalidValueError, match=f"{clips[0].name} is in both"):
         split_of_files(clips[:2], clips[:1])
-    with pytest.raises(InvalidValueError, match="both needed") as told:
+    with pytest.raises(InvalidValueError, match="give both clips") as told:
         split_of_files(clips[:1], [])
     assert told.value.settings == ("train", "test")
 

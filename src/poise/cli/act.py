@@ -81,7 +81,7 @@ def _options(action: Action) -> str:
 
 
 def _value(text: str) -> Any:
-    """A number, or several (0.3,1.2,0.4), where the text spells them; else the text itself."""
+    """A number, or several (0.3,1.2,0.4), if the text spells them; else the text itself."""
     try:
         return ast.literal_eval(text)
     except (SyntaxError, ValueError):

@@ -1,4 +1,4 @@
-"""The program's commands, named by module and imported when used: none waits for what another needs."""
+"""The program's commands, by module, imported on use: none waits for the imports of another."""
 
 from cyclopts import App, Parameter
 

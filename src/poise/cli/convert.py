@@ -1,4 +1,4 @@
-"""`poise convert IN OUT`: from one file format to another, with the usual cuts on the way."""
+"""`poise convert IN OUT`: convert between file formats, with trimming, resampling and mirroring."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def _convert(
 def _writing(
     original: Motion | Markers, source: Path, target: Path, start: float | None, units: str | None
 ) -> dict[str, Any]:
-    """Options of the writer: the unit, and for C3D the file whose analog channels stay, from its first frame on."""
+    """Options of the writer: the unit, and for C3D the file whose analog channels are kept, from its first frame."""
     from poise.motion.edit import frames_between
 
     options: dict[str, Any] = {} if units is None else {"units": units}

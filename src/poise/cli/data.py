@@ -1,4 +1,4 @@
-"""`poise data list` and `poise data get NAME`: public recordings, fetched once and kept."""
+"""`poise data list` and `poise data get NAME`: public recordings, downloaded once and cached."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poise demo`: the whole way in a few seconds, without a screen."""
+"""`poise demo`: the whole workflow in a few seconds, without a screen."""
 
 from __future__ import annotations
 

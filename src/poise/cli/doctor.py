@@ -63,7 +63,7 @@ def _is_installed(package: str) -> bool:
 
 
 def _cache() -> str:
-    """Whether the cache folder can be written to, how much is in it, and which of its models are damaged."""
+    """Whether the cache folder is writable, its size, and its damaged models."""
     from poise.errors import PoiseError
     from poise.formats.files import make_folder
     from poise.motion.cache import cache_folder
@@ -89,7 +89,7 @@ def _cache() -> str:
 
 
 def _speed() -> list[str]:
-    """The time of the first pose, whether its compiled code came from the cache, and poses per second after that."""
+    """The time of the first pose, whether its compiled code came from the cache, and the rate of poses after it."""
     import poise
 
     start = time.perf_counter()

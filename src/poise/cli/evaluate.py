@@ -56,7 +56,7 @@ def evaluate_late(
 
 
 def command_of(name: str) -> App:
-    """A protocol as a command: the options that all share, and its own."""
+    """A protocol as a command: the common options, and its own."""
     protocol = PROTOCOLS.named(name)
     flags = flags_of({name: protocol.Options}, of="")
 
@@ -106,7 +106,7 @@ def _measure(request: Request, json: Path | None, plots: Path | None) -> None:
 
 
 def __getattr__(name: str) -> App:
-    """The command of a protocol, made when it is asked for: its module may import much."""
+    """The command of a protocol, created on demand: its module may import much."""
     if name in PROTOCOLS:
         return command_of(name)
     raise AttributeError(name)

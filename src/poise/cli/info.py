@@ -51,7 +51,7 @@ def info(
 
 
 def _descriptions(files: Sequence[Path], options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Path]]:
-    """What is in each file, and which could not be read: among several files, a bad one does not hide the rest."""
+    """The contents of each file, and the unreadable ones: among several files, a bad one does not hide the rest."""
     from poise.apps.describe import describe
     from poise.formats import read
 

@@ -1,4 +1,4 @@
-"""The `poise` program: runs a command and turns every user's mistake into one clear line."""
+"""The `poise` program: run a command and turn every user's mistake into one clear line."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _LIBRARIES = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "VEC
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs the command that the arguments (else the program's own) name; returns the exit code."""
+    """Run the command of the arguments (by default the program's own); return the exit code."""
     given = list(sys.argv[1:] if arguments is None else arguments)
     tokens = [token for token in given if token not in ("--debug", "--overwrite")]
     debug = "--debug" in given or bool(os.environ.get("POISE_DEBUG"))
@@ -34,7 +34,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 def _answer_at_once(tokens: list[str]) -> bool:
-    """Help and version, without a wait for anything to be imported; whether that was what was asked."""
+    """Print help and version without slow imports; return whether that was requested."""
     if tokens in ([], ["--help"], ["-h"]):
         print(overview(), end="")
         return True
@@ -86,12 +86,12 @@ def _joined(message: str) -> str:
 
 
 def _closed_pipe() -> int:
-    """The reader of our output has gone (`poise data list | head`): leave quietly, the interpreter too."""
+    """The reader of our output has closed it (`poise data list | head`): exit quietly."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return BROKEN_PIPE
 
 
 def use_one_thread() -> None:
-    """Ask every linear algebra library for one thread; it has to be said before NumPy is first imported."""
+    """Limit every linear algebra library to one thread; this must happen before NumPy is first imported."""
     for name in _LIBRARIES:
         os.environ.setdefault(name, "1")

@@ -37,7 +37,7 @@ def check(*files: Annotated[Path, Parameter(help="Model files.")]) -> None:
 
 
 def _is_sound(file: Path) -> bool:
-    """Load a model and pose its root by it; say what came of that."""
+    """Load a model and solve a pose with it; return the result in words."""
     from poise.priors.model_file import load
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve

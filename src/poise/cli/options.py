@@ -1,4 +1,4 @@
-"""Options that several commands share: what they read and write, and what they say about it."""
+"""Options that several commands share: input, output, and their messages."""
 
 from __future__ import annotations
 
@@ -54,11 +54,11 @@ class Reading:
 
     @property
     def given(self) -> dict[str, Any]:
-        """The reader's options that were given; a format that does not know one of them will say so."""
+        """The given options of the reader; a format that does not know one of them raises."""
         return {name: value for name, value in vars(self).items() if value not in (None, False)}
 
     def motion(self, path: Path) -> Motion:
-        """The motion in a file; shows what its reader warns of."""
+        """The motion in a file; prints the reader's warnings."""
         from poise.apps.learning import read_motion
 
         motion = read_motion(path, **self.given)
@@ -71,7 +71,7 @@ AS_FOUND = Reading()
 
 
 def write_motion(motion: Motion | Markers, output: Path, *, onto: Path | None = None, **options: Any) -> str:
-    """Writes a motion, on a character where one is named; what was written, in words."""
+    """Write a motion, on a character if one is named; return what was written, in words."""
     from poise.apps.outputs import save
 
     with terminal.counting(f"writing {output.name}") as report:
@@ -80,7 +80,7 @@ def write_motion(motion: Motion | Markers, output: Path, *, onto: Path | None = 
 
 
 def draw_way(prior: DynamicsPrior, name: str, latents: Array, picture: Path) -> str:
-    """Draws a motion's way through the latent space of its model; what was drawn, in words."""
+    """Draw a motion's path in the latent space of its model; return what was drawn, in words."""
     from poise.apps.latent import save_picture
     from poise.pictures.latent_paths import draw_latent_paths
 
@@ -89,14 +89,14 @@ def draw_way(prior: DynamicsPrior, name: str, latents: Array, picture: Path) -> 
 
 
 def warn_of(*recordings: Motion | Markers) -> None:
-    """Shows what the readers warn of; what several files share is shown once, with how many they are."""
+    """Print the readers' warnings; those common to several files once, with their number."""
     counts = Counter(warning for recording in recordings for warning in recording.origin.warnings)
     for warning, count in counts.items():
         terminal.warn(warning if len(recordings) == 1 else f"{warning} ({count} of {len(recordings)} files)")
 
 
 def flags_of(declarations: Mapping[str, type], *, of: str = "For {name}: ") -> type:
-    """One dataclass of command-line options for all that several dataclasses declare; None is what was not given.
+    """One dataclass with the command-line options of several dataclasses; None means not given.
 
     An option that several declare under one name is one option, which takes what any of them takes; its help says what
     it is for each of them.

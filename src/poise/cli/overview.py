@@ -1,4 +1,4 @@
-"""The list of commands and the program's own help, which is plain text so that `poise --help` answers at once."""
+"""The list of commands and the program's own help, as plain text, so that `poise --help` is instant."""
 
 COMMANDS = {
     "demo": "see that everything works: write and draw a motion, pose a body",
@@ -36,7 +36,7 @@ COMMANDS = {
     "doctor": "report what is installed, what is missing, and how fast this machine is",
     "warm-up": "compile the numerical code ahead of its first use",
 }
-"""Command to what it does, in the order of the help; its `app` is in the module of that name beside this file."""
+"""Command to description, in the order of the help; its `app` is in the module of that name beside this file."""
 
 HELP = """\
 Usage: poise COMMAND ...
@@ -69,5 +69,5 @@ def sentence(text: str) -> str:
 
 
 def overview() -> str:
-    """What `poise --help` prints."""
+    """The text of `poise --help`."""
     return HELP.format(commands="\n".join(f"  {name:10s}  {what}" for name, what in COMMANDS.items()))

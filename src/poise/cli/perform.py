@@ -256,13 +256,13 @@ def _stream(
             _follow(stream, take)
         except KeyboardInterrupt:
             pass
-        finally:  # whatever ended it, what was performed is written
+        finally:  # the performance is written, however it ended
             _finish(stream, performance, output, onto)
             journal.close(saved=True)
 
 
 def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> None:
-    """A whole body as another program sends it, as a motion; no model is needed."""
+    """Record a whole body as another program sends it, as a motion; no model is needed."""
     from poise.apps.outputs import save
     from poise.performance.feeds import open_feed
     from poise.performance.feeds.recording import BodyRecording
@@ -279,7 +279,7 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
                     journal.add(pose, number / fps)
         except KeyboardInterrupt:
             pass
-        finally:  # whatever ended it, what came is written
+        finally:  # the recording is written, however it ended
             if len(recording):
                 save(recording.motion(fps, name=output.stem), output, onto=onto)
                 print(f"{output}: {len(recording)} frames came, {terminal.file_size(output)}")

@@ -58,7 +58,7 @@ def perform_videos(
     calibrate: Sequence[Path],
     skeletons: Sequence[Skeleton],
 ) -> None:
-    """Open the cameras, run the performance, say what there is to say, and write the motion."""
+    """Open the cameras, run the performance, print notes, and write the motion."""
     from poise.apps.camera_takes import open_cameras, perform_take
     from poise.apps.simulated_cameras import MORE, NINE
     from poise.performance import setup
@@ -100,7 +100,7 @@ def perform_videos(
 
 
 def _finish(take: CameraTake, output: Path | None, onto: Path | None) -> None:
-    """Says what there is to say about a take, and writes it."""
+    """Print the notes on a take, and write it."""
     for note in take.notes:
         terminal.warn(note)
     if take.watched:
@@ -115,7 +115,7 @@ def _finish(take: CameraTake, output: Path | None, onto: Path | None) -> None:
 
 
 def save_performed(frames: Sequence[PerformedFrame], fps: float, output: Path, onto: Path | None) -> None:
-    """Writes a performance, on a character where one is given."""
+    """Write a performance, on a character if one is given."""
     from poise.apps.outputs import save
     from poise.performance.perform import motion_of
 
@@ -126,7 +126,7 @@ def save_performed(frames: Sequence[PerformedFrame], fps: float, output: Path, o
 def receiving(
     options: Watching, keep: Callable[[PerformedFrame, float], None]
 ) -> Iterator[Callable[[WatchedMoment | LiveBody], None]]:
-    """Whoever gets every pose at once: its journal, standard output where it is live, and the address that is named."""
+    """The receivers of every pose: its journal, standard output if live, and the named address."""
     from poise.apps.streaming import VmcSender, address_from_text
     from poise.performance.streams import pose_line
 
@@ -153,7 +153,7 @@ def receiving(
 
 
 def say_what_was_cut_off(output: Path | None) -> None:
-    """Brings back what an earlier performance left for this file, if something cut it off."""
+    """Recover an interrupted earlier performance for this file, if there is one."""
     from poise.performance.journal import brought_back
 
     found = None if output is None else brought_back(output)
@@ -162,7 +162,7 @@ def say_what_was_cut_off(output: Path | None) -> None:
 
 
 def say_shortfall(frames: Sequence[PerformedFrame]) -> None:
-    """A warning where markers or sensors could not be met."""
+    """Print a warning if markers or sensors could not be met."""
     from poise.performance.perform import shortfall_of
 
     shortfall = shortfall_of(frames)
@@ -171,7 +171,7 @@ def say_shortfall(frames: Sequence[PerformedFrame]) -> None:
 
 
 def say_latency(milliseconds: object) -> None:
-    """The median and the 95th percentile of what frames took."""
+    """The median and the 95th percentile of the frames' durations."""
     import numpy as np
 
     middle, most = np.percentile(np.asarray(milliseconds), (50, 95))

@@ -12,7 +12,7 @@ from poise.cli import terminal
 from poise.cli.perform_video import Watching, receiving, say_latency, say_what_was_cut_off
 from poise.errors import InvalidValueError
 
-FIRST = "0"  # the camera that is taken where none is named
+FIRST = "0"  # the default camera
 
 
 @dataclass(frozen=True)
@@ -34,7 +34,7 @@ class BeforeWebcam:
 def follow_webcam(
     model: Path | None, before: BeforeWebcam, options: Watching, *, output: Path | None, onto: Path | None
 ) -> None:
-    """Follow the person, send and record their poses as they come, and write the motion."""
+    """Follow the person, send and record their poses, and write the motion."""
     from poise.apps.outputs import save
     from poise.apps.webcam import perform_webcam
     from poise.performance.journal import Journal

@@ -1,4 +1,4 @@
-"""`poise phase CLIPS... -o rhythm.toml`: the rhythm of clips, to be looked at and corrected."""
+"""`poise phase CLIPS... -o rhythm.toml`: the rhythm of clips, for inspection and correction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poise sample MODEL -o poses.png`: poses that a style makes up."""
+"""`poise sample MODEL -o poses.png`: random poses of a style."""
 
 from __future__ import annotations
 

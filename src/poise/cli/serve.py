@@ -1,4 +1,4 @@
-"""`poise serve`: poses characters of other programs over a local socket."""
+"""`poise serve`: pose characters of other programs over a local socket."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`poise simulate MODEL --from walk --to run -o FILE`: let a motion model move alone."""
+"""`poise simulate MODEL --from walk --to run -o FILE`: run a motion model by itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What commands print: results on standard output, progress and notes on standard error."""
+"""Output of commands: results on standard output, progress and notes on standard error."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from rich.progress import (
 from rich.table import Table
 
 _PIPED_WIDTH = 1000
-_WATCH_EVERY, _LINE_EVERY = 1.0, 5.0  # seconds, on a terminal and elsewhere
+_WATCH_EVERY, _LINE_EVERY = 1.0, 5.0  # seconds, on a terminal and otherwise
 
 Report = Callable[[int, int], None]
-"""Called with how much is done and how much there is in all."""
+"""Called with the amount done and the total."""
 
 
 def note(text: str) -> None:
-    """A remark on standard error, out of the way of results that are piped on."""
+    """Print a note on standard error, separate from piped results."""
     Console(stderr=True, highlight=False, markup=False).print(text, style="dim")
 
 
 def warn(text: str) -> None:
-    """A warning on standard error."""
+    """Print a warning on standard error."""
     Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(
         f"warning: {text}", style="yellow"
     )
 
 
 def print_json(value: Any) -> None:
-    """The value as JSON on standard output; NaN and infinity have no place in it."""
+    """Print the value as JSON on standard output, without NaN and infinity."""
     sys.stdout.write(json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n")
 
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
-    """A table on standard output; columns of numbers are set to the right."""
+    """Print a table on standard output; number columns are right-aligned."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     lines = [tuple(row) for row in rows]
     for place, column in enumerate(columns):
@@ -60,7 +60,7 @@ def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
 
 
 def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
-    """Names and values, one to a line, on standard output."""
+    """Print names and values, one per line, on standard output."""
     table = Table(
         title=title, title_justify="left", title_style="bold", box=None, pad_edge=False, show_header=False
     )
@@ -72,18 +72,18 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
 
 
 def size(count: int) -> str:
-    """A number of bytes as people write it."""
+    """A number of bytes in readable form."""
     return f"{count / 1e6:.1f} MB" if count >= 100_000 else f"{count / 1e3:.1f} kB"
 
 
 def file_size(path: Path) -> str:
-    """The size of a file as people write it."""
+    """The size of a file in readable form."""
     return size(path.stat().st_size)
 
 
 @contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
-    """A line that shows what is under way; call what it gives with each next step. It leaves nothing behind."""
+    """Show a line with the current step; call the returned function with each next step. It is erased at the end."""
     with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
         shown = bar.add_task("", total=None)
         yield lambda step: bar.update(shown, description=step)
@@ -91,7 +91,7 @@ def steps() -> Iterator[Callable[[str], None]]:
 
 @contextmanager
 def working(task: str) -> Iterator[None]:
-    """A line that shows that one task is under way."""
+    """Show a line while one task is running."""
     with steps() as step:
         step(task)
         yield
@@ -99,7 +99,7 @@ def working(task: str) -> Iterator[None]:
 
 @contextmanager
 def watching(words: Callable[[], str | None]) -> Iterator[None]:
-    """Shows how far a task is until `words` returns None: one line on a terminal, else a line every few seconds."""
+    """Show progress until `words` returns None: one line on a terminal, else a line every few seconds."""
     over, shown = Event(), sys.stderr.isatty()
 
     def show(step: Callable[[str], None]) -> None:
@@ -124,7 +124,7 @@ def watching(words: Callable[[], str | None]) -> Iterator[None]:
 
 @contextmanager
 def counting(task: str, *, download: bool = False) -> Iterator[Report]:
-    """A bar for a task that reports how far it is."""
+    """A progress bar for a task that reports amounts."""
     amount = DownloadColumn() if download else MofNCompleteColumn()
     with _bar(TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn()) as bar:
         shown = bar.add_task(task, total=None)
@@ -133,13 +133,13 @@ def counting(task: str, *, download: bool = False) -> Iterator[Report]:
 
 @contextmanager
 def sharing(task: str) -> Iterator[Callable[[float], None]]:
-    """A bar for a task that reports what share of it is done."""
+    """A progress bar for a task that reports fractions."""
     with counting(task) as report:
         yield lambda share: report(int(100 * share), 100)
 
 
 def _print(table: Table) -> None:
-    """On standard output. Piped on, lines are neither folded nor padded: whoever reads them may look for a word."""
+    """The console of standard output. When piped, lines are neither wrapped nor padded, so they can be searched."""
     if sys.stdout.isatty():
         Console(highlight=False, markup=False).print(table)
         return

@@ -1,4 +1,4 @@
-"""`poise warm-up`: compile once, at install, and not in the middle of a person's work."""
+"""`poise warm-up`: compile once, at installation, and not during work."""
 
 import time
 

@@ -1,7 +1,7 @@
-"""Protocol `animate` (Urtasun et al. 2008, Fig. 6): the foot contacts of a motion never seen in, the whole motion out.
+"""Protocol `animate` (Urtasun et al. 2008, Fig. 6): the foot contacts of an unseen motion in, the whole motion out.
 
-The rest of the rows have no recording to be like: steps set wider apart, strides longer. They are held to their
-constraints and to how smoothly they move.
+The other rows have no reference recording: steps further apart, strides longer. They are evaluated by their
+constraints and their smoothness.
 """
 
 from __future__ import annotations
@@ -35,9 +35,9 @@ from poise.types import Array, NamedProgress
 Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
 
 FPS = 60.0
-MODEL = "topology"  # the cylinder by back-constraints, as the paper has it for walking
-WIDER, LONGER = 0.10, 1.2  # metres to either side, and times as long, of the changed steps
-MOVEMENT = 10.0  # Hz: gait is slower; what recordings accelerate by above it is mostly the noise of markers
+MODEL = "topology"  # the cylinder by back-constraints, as in the paper for walking
+WIDER, LONGER = 0.10, 1.2  # metres to either side, and factor on the length, of the changed steps
+MOVEMENT = 10.0  # Hz: gait is slower; accelerations of recordings above it are mostly marker noise
 METHODS = ("dynamics", "style", "dls")
 
 
@@ -47,7 +47,7 @@ def evaluate_animate(
     methods: Sequence[str] = (),
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
-    """A row per method on what was recorded, then one on wider and longer steps for the motion model."""
+    """A row per method on the recorded contacts, then one on wider and longer steps for the motion model."""
     names = list(methods or METHODS)
     for name in names:
         if name not in METHODS:
@@ -110,7 +110,7 @@ def _metrics(
 
 
 def slow_accelerations(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Accelerations of joints of what is slower than 10 Hz (a Butterworth filter of second order, both ways)."""
+    """Joint accelerations below 10 Hz (a second-order Butterworth filter, forward and backward)."""
     places = joint_positions(motion)
     if motion.fps <= 2.0 * MOVEMENT:
         return second_derivative(places, motion.fps)
@@ -127,7 +127,7 @@ def _ratio(own: Float[Array, "frames joints 3"], usual: Float[Array, "frames joi
 def _contact_errors(
     space: PoseSpace, q: Array, contacts: Sequence[FootContact]
 ) -> tuple[Float[Array, "misses"], Float[Array, "contacts"]]:
-    """How far standing points are from their places, frame by frame, and how far each slides over the floor."""
+    """Distances of standing points from their targets, frame by frame, and the slide of each."""
     misses, slides = [], []
     for contact in contacts:
         handles = space.handles([contact.handle])
@@ -140,7 +140,7 @@ def _contact_errors(
 
 
 def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Answer]:
-    """A method by its name, learned: the space it answers in, and the answer to a clip's constraints."""
+    """A learned method by its name: its pose space, and its answer to a clip's constraints."""
     if name == "dynamics":
         prior = DynamicsPrior.learn(train, topology=MODEL)
         return (
@@ -155,12 +155,12 @@ def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Ans
 
 
 def _tracked(prior: StylePrior, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
-    """Each frame tracked from the one before it, as keyframing starts."""
+    """Each frame tracked from the previous one, as keyframing starts."""
     return frame_by_frame([prior], [Frame(constraints) for constraints in frames], prior.space)
 
 
 def _frame_by_frame(model: Model, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
-    """Each frame from the one before it, as an artist's rig would have it."""
+    """Each frame from the previous one, as in an artist's rig."""
     poses: list[Array] = []
     for constraints in frames:
         poses.append(solve(model, constraints, start=poses[-1] if poses else None).q)
@@ -168,7 +168,7 @@ def _frame_by_frame(model: Model, frames: Sequence[Sequence[Constraint]]) -> Flo
 
 
 def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Means over clips; the worst of what is a largest distance."""
+    """Means over clips; the maximum for largest distances."""
     worst = ("handle_max_mm", "slide_cm")
     return {
         name: float(

@@ -1,8 +1,8 @@
 """Protocol `cameras` (Chai and Hodgins 2005, section 8): pictures of cameras in, the body out, end to end.
 
-A performance is filmed by the simulator with noise, blur, occlusion and clutter; the markers are found, matched, placed
-and labelled, and drive the body. The same take with perfect markers shows what the cameras cost. Plots show how long
-each frame takes from picture to pose, and every stage of one frame.
+A performance is filmed by the simulator with noise, blur, occlusion and clutter; the markers are detected, matched,
+triangulated and labelled, and drive the body. The same take with perfect markers shows the cost of the cameras. Plots
+show the latency of each frame from picture to pose, and every stage of one frame.
 """
 
 from __future__ import annotations
@@ -39,12 +39,12 @@ from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import WHITE, MarkerFinder
 
 SETS = {len(NINE): NINE, len(MORE): MORE}
-"""Sets of markers by how many they are."""
+"""Marker sets by their size."""
 FPS = 60.0
 SECONDS = 8.0  # of each clip, at most
-FOUND = 3.0  # pixels within which a blob is its marker
-FALSE = 6.0  # pixels from every marker at which a blob is none
-SWAPPED = 0.10  # metres from its own place, and nearer to another marker's: a wrong label
+FOUND = 3.0  # pixels: largest distance of a blob from its marker
+FALSE = 6.0  # pixels from every marker at which a blob is spurious
+SWAPPED = 0.10  # metres from its own position, and nearer to another marker's: a wrong label
 WARM_UP = 30  # empty pictures for the background
 INK, POSE, VISION = "#1f2933", "#e08e2b", "#4c78a8"
 _SECONDS = 2.0  # of the first test clip, filmed again for the pictures
@@ -52,7 +52,7 @@ _SECONDS = 2.0  # of the first test clip, filmed again for the pictures
 
 @dataclass
 class Sightings:
-    """How well markers were found, placed and labelled, summed up over frames."""
+    """Detection, position and label errors of markers, accumulated over frames."""
 
     visible: int = 0
     found: int = 0
@@ -65,7 +65,7 @@ class Sightings:
     seconds: list[float] = field(default_factory=list)
 
     def add(self, simulator: Simulator, frame: int, watched: WatchedMoment) -> None:
-        """Take in one moment, beside the truth."""
+        """Add one moment with its truth."""
         visible = simulator.visible(frame)
         for number, blobs in enumerate(watched.moment.blobs):
             self._count(simulator, frame, number, blobs, visible[number])
@@ -109,7 +109,7 @@ class Sightings:
 
 
 def _wrong(apart: Float[Array, "some markers"], markers: Int[Array, "some"]) -> int:
-    """How many of these markers are far from their own place and nearer to another's."""
+    """The number of markers far from their own position and nearer to another's."""
     own = apart[np.arange(len(markers)), markers]
     return int(np.sum((own > SWAPPED) & (apart.min(axis=1, initial=np.inf) < own)))
 
@@ -160,7 +160,7 @@ def set_up(
     conditions: Conditions | None = None,
     seconds: float = SECONDS,
 ) -> tuple[Simulator, Performance]:
-    """A test clip before the cameras, and what is to follow it, learned from the fold's other clips."""
+    """A test clip in front of the cameras, and its tracker, learned from the fold's other clips."""
     take = before_cameras(clip, fps=FPS, seconds=seconds)
     simulator = simulator_of(take, front_rig(count=cameras), markers=SETS[markers], conditions=conditions)
     prior = LocalPrior.learn(fold.train)
@@ -249,7 +249,7 @@ def _draw(request: Request, _report: Report, folder: Path, step: Step) -> list[P
 
 
 def latency_figure(filmed: Sequence[WatchedMoment], name: str) -> Plot:
-    """Milliseconds over time, and how often which."""
+    """Milliseconds over time, and their histogram."""
     vision = 1000 * np.array([watched.vision_seconds for watched in filmed])
     whole = 1000 * np.array([watched.seconds for watched in filmed])
     figure = Plot(figsize=(9.0, 3.2), layout="constrained")

@@ -1,9 +1,9 @@
-"""Protocol `fusion`: two weak sources of a take, alone and together, and whether a wrong one among four is found.
+"""Protocol `fusion`: two weak sources of a take, alone and together, and the detection of a wrong one among four.
 
-Sources of each take are simulated with their noise: places of the head and hands, pixels of joints in one camera, turns
-of six segments, places of the pelvis and feet. The first two are solved alone and together. Then the first is displaced
-by 20 cm, or its clock by 0.3 s, and all are fused: it is found if it is left out, or its clock is set right to 0.1 s,
-and no other is.
+Sources of each take are simulated with their noise: positions of the head and hands, pixels of joints in one camera,
+rotations of six segments, positions of the pelvis and feet. The first two are solved alone and together. Then the
+first is displaced by 20 cm, or its clock by 0.3 s, and all are fused: it is detected if it is left out, or its clock
+is corrected to 0.1 s, and no other is.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ SEEN = (
     *("right_hand", "left_shin", "right_shin", "left_foot", "right_foot"),
 )
 NOISE = {PLACES: 0.03, TURNS: np.radians(8.0), PIXELS: 6.0}
-DISPLACED, LATE, CLOSE = 0.2, 0.3, 0.1  # metres; seconds; seconds to which a clock is set right
+DISPLACED, LATE, CLOSE = 0.2, 0.3, 0.1  # metres; seconds; seconds: largest error of a corrected clock
 
 
 @dataclass(frozen=True)
@@ -47,7 +47,7 @@ class FusionOptions(ProtocolOptions):
 
 
 def sources_of(clip: Motion, rng: np.random.Generator) -> tuple[Feed, Feed, Feed, Feed]:
-    """Trackers, a camera, a suit and trackers below that watch a clip, each with its noise."""
+    """Trackers, a camera, a suit and lower trackers that observe a clip, each with its noise."""
     space = PoseSpace(clip.skeleton)
     positions, matrices = space.forward(space.q_from_frames(clip.root_positions, clip.rotations))
     middle = positions.mean(axis=(0, 1))
@@ -80,19 +80,19 @@ def error_of(fused: Fused, clip: Motion) -> float:
 
 
 def displaced(feed: Feed, rng: np.random.Generator) -> Feed:
-    """A source of places whose origin is off."""
+    """A source of positions with a wrong origin."""
     way = rng.normal(size=3)
     return replace(feed, values=feed.values + DISPLACED * way / np.linalg.norm(way))
 
 
 def late(feed: Feed) -> Feed:
-    """A source whose clock is off."""
+    """A source with a wrong clock."""
     lag = round(LATE * feed.fps)
     return replace(feed, values=np.concatenate([feed.values[lag:], feed.values[-1:].repeat(lag, axis=0)]))
 
 
 def is_found(fused: Fused, name: str, shift: float) -> bool:
-    """Whether the wrong source was found, and no other taken for it."""
+    """Whether the wrong source was detected, and no other."""
     right = True
     for one in fused.reports:
         if one.name != name:
@@ -103,7 +103,7 @@ def is_found(fused: Fused, name: str, shift: float) -> bool:
 
 
 def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
-    """What one take gives."""
+    """The results of one take."""
     prior, (trackers, camera, *others) = UniversalPrior(clip.skeleton), sources_of(clip, rng)
 
     def fused(*feeds: Feed, judge: bool = False) -> Fused:

@@ -1,4 +1,4 @@
-"""One page of pictures: the same five handles answered by every method, beside the recorded pose."""
+"""One page of pictures: the poses of every method for the same five handles, beside the recorded pose."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ PANEL = (250, 330)
 
 @dataclass(frozen=True, eq=False)
 class GalleryFrame:
-    """A frame of an unseen clip, and the clips that may be learned from."""
+    """A frame of an unseen clip, and its training clips."""
 
     name: str
     train: tuple[Motion, ...]
@@ -40,7 +40,7 @@ def draw_gallery(
     request: Request,
     step: Callable[[str], None] = lambda _what: None,
 ) -> Path:
-    """Rows of scenes, columns of methods; targets are spheres, and a rod shows what is missing to one."""
+    """Rows of scenes, columns of methods; targets are spheres, and a rod shows the residual."""
     rows = []
     for scene in scenes_of(request):
         step(f"pictures of {scene.name}")
@@ -52,7 +52,7 @@ def draw_gallery(
 
 
 def draw_scene(scene: GalleryFrame, methods: Sequence[str]) -> Image.Image:
-    """The recorded pose and every method's answer to its handles, each from a cold start."""
+    """The recorded pose and every method's pose for its handles, each from a cold start."""
     clip = scene.clip[scene.frame : scene.frame + 1]
     truth = Pose(clip.skeleton, clip.root_positions[0], clip.rotations[0])
     poses = {f"{scene.name}: recorded": truth}
@@ -67,7 +67,7 @@ def draw_scene(scene: GalleryFrame, methods: Sequence[str]) -> Image.Image:
 
 
 def scenes_of(request: Request) -> list[GalleryFrame]:
-    """Walk, boxing and golf of recordings where they are; the performer's walk, boxing and throw where not."""
+    """Walk, boxing and golf of recordings if available; else the performer's walk, boxing and throw."""
     if request.train:
         (fold,) = split_of_files(request.train, request.test)
         return [_middle(clip.name, fold, clip) for clip in fold.test[:3]]
@@ -88,7 +88,7 @@ def _recorded() -> list[GalleryFrame]:
 
 
 def _thinned(clips: Sequence[Motion]) -> tuple[Motion, ...]:
-    """Every eighth frame: a page of pictures need not wait for the learning that a measurement takes."""
+    """Every eighth frame, so that a page of pictures does not wait for full learning."""
     return tuple(clip[::8] for clip in clips)
 
 

@@ -52,10 +52,10 @@ def evaluate_handles(
     engine: Engine | None = None,
     progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
 ) -> list[Row]:
-    """A row of metrics per method, over the test clips of all folds; the engine works on several at once.
+    """A row of metrics per method, over the test clips of all folds; the engine runs several at once.
 
-    Frames are warm-started from the one before unless `independent`; `free_root` solves the root too, from six handles
-    unless others are named. Of several folds, `deg_spread` and `mpjpe_spread_cm` are the deviations between them.
+    Frames are warm-started from the previous one unless `independent`; `free_root` solves the root too, by default
+    from six handles. With several folds, `deg_spread` and `mpjpe_spread_cm` are the standard deviations between them.
     """
     if stride < 1:
         raise InvalidValueError(f"the stride must be at least 1 frame; got {stride}")
@@ -78,7 +78,7 @@ def evaluate_handles(
 
 
 def _learned_alike(folds: Sequence[Fold]) -> list[tuple[Fold, ...]]:
-    """Folds with the same clips to learn from, so that every method learns from them once."""
+    """Folds with the same training clips, so that every method learns from them once."""
     found: dict[int, list[Fold]] = {}
     for fold in folds:
         found.setdefault(id(fold.train) if fold.train else -id(fold), []).append(fold)
@@ -86,7 +86,7 @@ def _learned_alike(folds: Sequence[Fold]) -> list[tuple[Fold, ...]]:
 
 
 def _over_folds(scores: Sequence[Scores]) -> dict[str, float]:
-    """The metrics over all frames, and by how much folds differ."""
+    """The metrics over all frames, and their spread between folds."""
     whole, each = Scores(scores[0].joints), [own.metrics() for own in scores]
     for own in scores:
         whole.take(own)
@@ -99,7 +99,7 @@ def _over_folds(scores: Sequence[Scores]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class _HandlesTask:
-    """One method on folds with the same clips to learn from."""
+    """One method on folds with the same training clips."""
 
     method: str
     folds: tuple[Fold, ...]
@@ -130,7 +130,7 @@ def recover(
     independent: bool = False,
     free_root: bool = False,
 ) -> Recovered:
-    """One clip from its handles, by a method that has learned; a frame that fails is counted, never left out."""
+    """Evaluate one clip with a learned method; a failed frame is counted, never left out."""
     root: Root = "solved" if free_root else "given"
     space, answer = method.set_up(clip.skeleton, names, root)
     handles = space.handles(names)
@@ -155,7 +155,7 @@ def recover(
 
 
 def targets_of(clip: Motion, handles: Handles) -> Float[Array, "frames handles 3"]:
-    """Where a clip has its handles, in the world."""
+    """World positions of a clip's handles."""
     positions, matrices = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
     turned = np.einsum("fhab,hb->fha", matrices[:, handles.joints], handles.offsets)
     return np.asarray(positions[:, handles.joints] + turned)
@@ -164,7 +164,7 @@ def targets_of(clip: Motion, handles: Handles) -> Float[Array, "frames handles 3
 def cold_start(
     space: PoseSpace, handles: Handles, targets: Float[Array, "handles 3"]
 ) -> Float[Array, "size"]:
-    """The mean pose of the data, as a whole where its handles come closest to the targets."""
+    """The mean pose of the data, rigidly aligned to the targets."""
     q = np.zeros(space.size)
     own = handle_positions(space, q[None, ROOT_SIZE:], handles)[0]
     turn, q[:3], _ = rigid_fit(own, targets)
@@ -180,7 +180,7 @@ def _answers(
     independent: bool,
     free_root: bool,
 ) -> tuple[Float[Array, "frames size"], Float[Array, "frames"], int]:
-    """Poses, seconds of the processor and failures frame by frame; a failed frame keeps its start."""
+    """Poses, processor seconds and failures frame by frame; a failed frame keeps its start."""
     _attempt(answer, starts[0], targets[0])  # warm-up: nothing is compiled or prepared during the measurement
     poses, seconds, failed = np.empty_like(starts), np.empty(len(starts)), 0
     for frame, start in enumerate(starts):
@@ -196,7 +196,7 @@ def _answers(
 
 
 def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size"] | None:
-    """The method's pose, or None where it has none to offer."""
+    """The method's pose, or None if it has none."""
     try:
         found = answer(start.copy(), targets)
     except (PoiseError, ArithmeticError, np.linalg.LinAlgError):

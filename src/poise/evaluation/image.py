@@ -1,10 +1,10 @@
 """Protocol `image` (Grochow et al. 2004, section 7.4): a few points of an unseen recording in a photo, the pose out.
 
-Every frame is a photo of its own: camera known, root unknown, no frame before. The camera stands four metres off,
-thirty degrees from the way the person faces on average, and follows in steps of half a metre, as people do.
+Every frame is a separate photo: camera known, root unknown, no previous frame. The camera is four metres away, thirty
+degrees from the person's mean heading, and follows in steps of half a metre, as people do.
 
-An alternative is *right* if its joints are within eight centimetres of the recorded ones on average, seen from the
-root, and every segment of arms and legs that truly leans more than twenty degrees to or from the camera leans that way.
+An alternative is *right* if its joints are within eight centimetres of the recorded ones on average, relative to the
+root, and every segment of arms and legs that points more than twenty degrees to or from the camera does so correctly.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ POINTS = {
     4: ("left_hand", "right_hand", "left_foot", "right_foot"),
     6: ("head", "pelvis", "left_hand", "right_hand", "left_foot", "right_foot"),
 }
-"""Which joints are clicked, by how many."""
+"""The clicked joints, by their number."""
 
 DEFAULT_METHODS = ("style", "gaussian", "local", "dls")
 
 DISTANCE, HEIGHT, TURN, STEP = 4.0, 1.4, np.radians(30.0), 0.5
 SIZE, FIELD_OF_VIEW = (960, 720), 0.7
 CLOSE, LEANS = 0.08, np.radians(20.0)
-FIRST = 3  # alternatives among which the right one is looked for
+FIRST = 3  # alternatives among which the right one is searched
 
 
 @dataclass
@@ -60,7 +60,7 @@ class _Scores:
     failed: int = 0
 
     def row(self, method: str, points: int) -> Row:
-        """As a row of the report; a frame without any pose has no distance but is counted."""
+        """A row of the report; a frame without any pose has no distance but is counted."""
         joints = np.concatenate(self.distances) if self.distances else np.array([np.nan])
         rank, milliseconds = np.array(self.right), 1000 * np.array(self.seconds)
         return {
@@ -119,14 +119,14 @@ def _learner(name: str) -> Callable[[Sequence[Motion]], Model]:
 
 @dataclass(frozen=True, eq=False)
 class SimulatedPhoto:
-    """One frame as a camera sees it, and where its joints truly are."""
+    """One frame as seen by a camera, and its true joint positions."""
 
     skeleton: Skeleton
     camera: Camera
     positions: Float[Array, "joints 3"]
 
     def view(self, points: int) -> View:
-        """So many of its joints, as clicked in the photo."""
+        """A number of its joints, as clicked in the photo."""
         roles = POINTS[points]
         pixels = self.camera.project(self.positions[[self.skeleton.index(role) for role in roles]])
         return View(self.camera, dict(zip(roles, pixels, strict=True)))
@@ -147,19 +147,19 @@ def photos_of(clip: Motion) -> list[SimulatedPhoto]:
 
 
 def is_right(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> bool:
-    """Whether a body is near the true one and no limb of it is flipped in depth."""
+    """Whether a body is close to the true one and no limb is flipped in depth."""
     return relative_error(photo, body) <= CLOSE and not flipped_segments(photo, body)
 
 
 def relative_error(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> float:
-    """The mean distance of joints from the true ones, both seen from the root."""
+    """The mean joint distance from the true ones, relative to the root."""
     joints = ~photo.skeleton.is_end_site
     gap = (body - body[0]) - (photo.positions - photo.positions[0])
     return float(np.linalg.norm(gap[joints], axis=1).mean())
 
 
 def flipped_segments(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> list[str]:
-    """The segments of arms and legs that lean the wrong way in depth, of those that truly lean."""
+    """The segments of arms and legs with the wrong direction in depth, of those with a clear one."""
     wrong = []
     for limb in LIMBS:
         for above, below in pairwise(limb):

@@ -1,4 +1,4 @@
-"""Where and with what something was measured: the machine, and the versions of all that takes part."""
+"""The machine of a measurement, and the versions of the packages involved."""
 
 import os
 import platform
@@ -10,12 +10,12 @@ PEERS = ("pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp", "gpy", "
 
 
 def machine() -> str:
-    """The processor, how many of it, and the Python."""
+    """The processor, the number of cores, and the Python version."""
     return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def versions() -> dict[str, str]:
-    """The versions of what takes part in a measurement, as installed."""
+    """The installed versions of the packages in a measurement."""
     found = {}
     for package in (*MEASURED, *PEERS):
         try:

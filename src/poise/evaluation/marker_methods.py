@@ -1,4 +1,4 @@
-"""Methods that fill hidden markers: each learns from the first part of a take and then fills the rest of it."""
+"""Methods that fill hidden markers: each learns from the first part of a take and then fills the rest."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
-RUN_UP = 0.5  # seconds before the first hidden frame from which a body is followed
-COMPONENTS = 0.99  # of the variance that principal components keep
-MARKER_NOISE = 0.005  # metres beside them
-ROUNDS = 3  # of aligning what is seen and filling the rest
+RUN_UP = 0.5  # seconds before the first hidden frame from which a body is tracked
+COMPONENTS = 0.99  # of the variance kept by principal components
+MARKER_NOISE = 0.005  # metres in addition
+ROUNDS = 3  # of aligning the seen markers and filling the rest
 
 
 @dataclass(frozen=True, eq=False)
 class Answer:
-    """Filled points, their claimed deviations (metres per axis; none for methods without) and seconds per frame."""
+    """Filled points, claimed deviations (metres per axis; NaN for methods without) and seconds per frame."""
 
     points: Float[Array, "frames markers 3"]
     sigmas: Float[Array, "frames markers"] | None
@@ -49,7 +49,7 @@ class Answer:
 
 @dataclass(frozen=True, eq=False)
 class LearnableTake:
-    """A take whose first frames are complete: what methods may learn from."""
+    """A take whose first frames are complete: the training data of methods."""
 
     take: MatchedTake
     first: int  # frames of the first part
@@ -84,7 +84,7 @@ class MarkerFiller(Protocol):
 
 
 def spline(scene: LearnableTake) -> MarkerFiller:
-    """A cubic spline through the points around a gap; the last point where there is nothing behind it."""
+    """A cubic spline through the points around a gap; the last point if there is none after it."""
     del scene
 
     def filled(points: Float[Array, "frames markers 3"]) -> Answer:
@@ -128,7 +128,7 @@ def principal_components(scene: LearnableTake) -> MarkerFiller:
 
 
 def body(scene: LearnableTake, learner: Learner) -> MarkerFiller:
-    """A body with a prior learned from the first part, followed frame by frame."""
+    """A body with a prior learned from the first part, tracked frame by frame."""
     prior = learner(scene.clips)
     confidence = confidence_of(scene.opening, scene.calibration, learner)
 
@@ -174,7 +174,7 @@ METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {
 
 
 def _aligned(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
-    """Complete frames, each moved rigidly onto their mean shape."""
+    """Complete frames, each aligned rigidly to their mean shape."""
     complete: Bool[Array, "frames"] = np.isfinite(points).all(axis=(1, 2))
     shapes = points[complete]
     shapes = shapes - shapes.mean(axis=1, keepdims=True)

@@ -1,9 +1,9 @@
 """Protocol `markers` (Grochow et al. 2004, section 7.3): markers are hidden after a third of a take, and filled.
 
 Two ways of hiding: a share of the markers for the rest of the take, and half of the markers at a time in gaps of one
-length. What was measured says how far off the filled points are. The complete take is solved too, and its joints are
-compared with those of its own motion where there is one: a BVH file of the same name beside it, or the motion that
-virtual markers were made from.
+length. The measured points give the errors of the filled ones. The complete take is solved too, and its joints are
+compared with those of its own motion if there is one: a BVH file of the same name beside it, or the motion of virtual
+markers.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ SHARES = (10, 30, 50, 70, 90)  # percent of the markers
 GAPS = (0.08, 0.3, 1.5, 5.0)  # seconds
 GAP_SHARE = 0.5  # of the markers in gaps at any time
 FIRST_PART = 1 / 3
-CLOSED = 0.1  # seconds at the end in which every marker is seen again, so that gaps have an end
+CLOSED = 0.1  # seconds at the end in which every marker is seen again, so that gaps are closed
 NOISE = 0.001  # metres, of virtual markers
 OPTICAL = "optical"
 
 
 @dataclass(frozen=True, eq=False)
 class CompleteTake:
-    """A complete take, and its own motion where that is known."""
+    """A complete take, and its own motion if known."""
 
     take: MatchedTake
     motion: Motion | None = None
@@ -91,7 +91,7 @@ def takes_of(split: str, test: Sequence[Path]) -> list[CompleteTake]:
 def hidden_to_the_end(
     frames: int, markers: int, *, share: float, first: int, rng: np.random.Generator
 ) -> Bool[Array, "frames markers"]:
-    """Some markers, from the first part on until the end."""
+    """Hide some markers from the first part to the end."""
     hidden = np.zeros((frames, markers), dtype=np.bool_)
     hidden[first:, rng.permutation(markers)[: round(share * markers)]] = True
     return hidden
@@ -100,7 +100,7 @@ def hidden_to_the_end(
 def hidden_in_gaps(
     frames: int, markers: int, *, gap: int, first: int, last: int, rng: np.random.Generator
 ) -> Bool[Array, "frames markers"]:
-    """Every marker again and again for so many frames, each at its own times; all are seen in the last frames."""
+    """Hide every marker repeatedly for this many frames, each at its own times; all are seen in the last frames."""
     period = round(gap / GAP_SHARE)
     phases = rng.integers(period, size=markers)
     hidden = (np.arange(frames)[:, None] + phases) % period < gap
@@ -145,7 +145,7 @@ def _rows(scene: LearnableTake, name: str) -> list[Row]:
 
 
 def _hidings(scene: LearnableTake) -> list[tuple[Row, Array]]:
-    """What is hidden: percent and the length of gaps (0: to the end of the take), with the frames and markers."""
+    """The hidden parts: percent and gap length (0: to the end of the take), with the frames and markers."""
     markers = scene.take.markers
     frames, count = markers.points.shape[:2]
     rng, found = np.random.default_rng(0), []
@@ -163,7 +163,7 @@ def _hidings(scene: LearnableTake) -> list[tuple[Row, Array]]:
 
 
 def _claims(answer: Answer, axes: Float[Array, "hidden 3"], hidden: Array) -> Row:
-    """Claims: errors over deviations (1: as claimed), coverage (0.68 and 0.95 if normal), and what was flagged."""
+    """Calibration: ratios of errors to deviations (ideally 1), coverage (0.68 and 0.95 if normal), and flags."""
     if answer.sigmas is None:
         return {}
     sigmas, off = answer.sigmas[hidden], np.linalg.norm(axes, axis=1)
@@ -182,7 +182,7 @@ def _claims(answer: Answer, axes: Float[Array, "hidden 3"], hidden: Array) -> Ro
 
 
 def _complete_row(recorded: CompleteTake, stride: int) -> Row:
-    """What the body leaves of a complete take, and how far its joints are from those of the take's own motion."""
+    """Residuals of the body on a complete take, and joint distances from the take's own motion."""
     take = _scene(recorded.take, stride).take
     capture = solve(take)
     row: Row = {"method": "complete", "take": take.markers.name, "rms_mm": round(1000 * capture.rms, 3)}

@@ -1,4 +1,4 @@
-"""Methods under test: each learns from clips and then answers handles with a pose, frame by frame."""
+"""Methods under test: each learns from clips and then returns a pose for handles, frame by frame."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ Learner = Callable[[Sequence[Motion]], Prior]
 Measured = Callable[[Learner, Sequence[Fold]], Mapping[str, float]]
 
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100}
-"""How the method "style" learns: Grochow et al. 2004 found three dimensions to suit all their data."""
+"""Settings of the method "style": Grochow et al. 2004 found three dimensions suitable for all their data."""
 
 
 @runtime_checkable
@@ -45,7 +45,7 @@ class Method(Protocol):
     """Learns once from training clips, then is set up per test clip."""
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
-        """Learn; the pose space it answers in."""
+        """Learn; return its pose space."""
         ...
 
     def set_up(self, skeleton: Skeleton, handles: Sequence[str], root: Root) -> tuple[PoseSpace, Answer]:
@@ -54,7 +54,7 @@ class Method(Protocol):
 
 
 class Nearest:
-    """The training frame whose handles are closest, as it is."""
+    """The training frame with the closest handles, unchanged."""
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         self._space, self._maps = training_poses(train)
@@ -74,7 +74,7 @@ class Nearest:
 
 
 class RegressionMethod:
-    """The paper's baseline: Gaussian-process regression from handles to poses on a few samples, without any IK."""
+    """The paper's baseline: Gaussian-process regression from handles to poses on a few samples, without IK."""
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
@@ -133,7 +133,7 @@ def method_named(name: str) -> Method:
 
 
 def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) -> Learner:
-    """How a prior is learned for an evaluation, by its kind; a protocol may have other methods beside."""
+    """The learner of a prior for an evaluation, by its kind; a protocol may have other methods too."""
     if name in LEARNERS:
         return LEARNERS[name]
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
@@ -151,7 +151,7 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
 def rows_by_method(
     request: Request, progress: NamedProgress, methods: Sequence[str], measured: Measured
 ) -> list[Row]:
-    """What is measured of every method's learner on the folds; `methods` unless others are asked for."""
+    """Measure every method's learner on the folds; by default `methods`."""
     folds, names = request.folds(), request.methods or methods
     rows: list[Row] = []
     for number, name in enumerate(names):
@@ -168,7 +168,7 @@ LEARNERS: dict[str, Learner] = {
     "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),
 }
 UNTRAINED = ("transpose", "dls", "sdls", "ccd", "fabrik", "universal", "auto")
-"""Methods that need no clips to learn from: classic ones start from the universal prior's mean pose then."""
+"""Methods that need no training clips: classic ones start from the universal prior's mean pose then."""
 _EXAMPLES = ("gaussian-10", "gaussian-100")
 METHODS: dict[str, Callable[[], Method]] = {
     "transpose": lambda: Solved("transpose"),
@@ -182,17 +182,17 @@ METHODS: dict[str, Callable[[], Method]] = {
 
 
 def default_methods() -> tuple[str, ...]:
-    """Those that are measured unless others are asked for."""
+    """The default methods."""
     return (*METHODS, *_EXAMPLES, "style", "local", "universal", "auto")
 
 
 def _usable(solution: Solution) -> Float[Array, "size"]:
-    """The solved pose; not a number where the solver had none, so that it is counted as a failure."""
+    """The solved pose; NaN if the solver has none, so that it counts as a failure."""
     return np.full_like(solution.q, np.nan) if solution.status is Status.BROKEN else solution.q
 
 
 def training_poses(train: Sequence[Motion]) -> tuple[PoseSpace, Float[Array, "poses maps"]]:
-    """The pose space of clips and their poses as exponential maps, roots left out."""
+    """The pose space of clips and their poses as exponential maps, without roots."""
     quaternions = np.concatenate([motion.rotations for motion in train])
     space = PoseSpace.of_rotations(train[0].skeleton, quaternions)
     return space, space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]

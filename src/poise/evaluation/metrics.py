@@ -20,10 +20,10 @@ Joints = Literal["all", "paper"]
 
 @dataclass(frozen=True, eq=False)
 class Recovered:
-    """Poses that a method recovered, beside what was recorded, over one clip.
+    """Recovered poses of a method and the recorded ones, over one clip.
 
-    The space says about which references exponential maps are taken, and which joints move unless those that move in
-    training are given: methods with other spaces are compared on the same joints.
+    The space defines the references of exponential maps, and by default the compared joints: methods with other spaces
+    are compared on the same joints.
     """
 
     space: PoseSpace
@@ -44,27 +44,25 @@ class Recovered:
 
 @dataclass
 class Scores:
-    """Measures per frame, gathered over clips, from which the metrics are read.
+    """Measurements per frame, gathered over clips, from which the metrics are computed.
 
-    Angles over the paper's joints are always beside those over all; `joints="paper"` takes every other error of the
-    pose over them too.
+    Angles over the paper's joints are always reported besides those over all; `joints="paper"` uses them for all other
+    pose errors too.
     """
 
     joints: Joints = "all"
     _parts: list[dict[str, Array]] = field(default_factory=list)
-    _turns: dict[bytes, list[Array]] = field(
-        default_factory=dict
-    )  # by performer: what his rotations are missed by
+    _turns: dict[bytes, list[Array]] = field(default_factory=dict)  # rotation errors by performer
     failed: int = 0
 
     def add(self, recovered: Recovered) -> None:
-        """Take in one clip."""
+        """Add one clip."""
         self.failed += recovered.failed
         self._parts.append(_parts(recovered, self.joints))
         self._turns.setdefault(_performer(recovered), []).append(_missed_turns(recovered))
 
     def take(self, other: Scores) -> None:
-        """Take in what was gathered elsewhere."""
+        """Add measurements gathered elsewhere."""
         self.failed += other.failed
         self._parts.extend(other._parts)
         for performer, turns in other._turns.items():
@@ -98,19 +96,19 @@ class Scores:
         }
 
     def _zeroed(self) -> float:
-        """Degrees a joint once a constant offset of every joint of a performer is taken out: his joint zeros."""
+        """Degrees per joint without a constant offset per joint and performer: the joint zeros."""
         gathered = [np.concatenate(turns) for turns in self._turns.values()]
         left = [np.linalg.norm(turns - turns.mean(axis=0), axis=-1).ravel() for turns in gathered]
         return float(np.degrees(np.concatenate(left).mean()))
 
 
 def _performer(recovered: Recovered) -> bytes:
-    """The body that was posed, and the joints that are compared: one key for all clips of a performer."""
+    """The posed body and the compared joints: one key for all clips of a performer."""
     return recovered.space.skeleton.offsets.tobytes() + recovered.moving.tobytes()
 
 
 def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
-    """Rotation vectors from the poses that were found to the recorded ones."""
+    """Rotation vectors from the recovered to the recorded poses."""
     moving = recovered.moving
     back = rotations.conjugate(recovered.rotations[:, moving])
     return rotations.expmap_from_quaternion(rotations.multiply(back, recovered.true_rotations[:, moving]))
@@ -163,5 +161,5 @@ def _acceleration(positions: Float[Array, "frames joints 3"]) -> Float[Array, "m
 
 
 def _ratio(found: Float[Array, "middle_frames"], true: Float[Array, "middle_frames"]) -> float:
-    """Mean over mean; 1 where clips are too short, or too still, to have an acceleration."""
+    """Ratio of means; 1 if clips are too short, or too still, for an acceleration."""
     return float(found.sum() / true.sum()) if true.sum() > 0 else 1.0

@@ -23,7 +23,7 @@ POSES = 10
 
 
 def draw_topology(clips: Sequence[Motion], names: Sequence[str], folder: Path, step: Step) -> list[Path]:
-    """Fig. 2: the latent spaces; per model a way from one activity into the other, and the motion along it."""
+    """Fig. 2: the latent spaces; per model a path from one activity to the other, and its motion."""
     sequences = sequences_of(clips)
     priors = {}
     for name in names:
@@ -46,7 +46,7 @@ def draw_topology(clips: Sequence[Motion], names: Sequence[str], folder: Path, s
 def draw_animate(
     train: Sequence[Motion], clip: Motion, names: Sequence[str], folder: Path, step: Step
 ) -> list[Path]:
-    """Fig. 6: the recording, and what each method makes of its foot contacts."""
+    """Fig. 6: the recording, and each method's motion from its foot contacts."""
     clip = resample(clip, FPS)
     frames = constraints_of(contacts_in(clip), len(clip))
     files = [

@@ -1,8 +1,8 @@
-"""How natural poses look, by measures that no method optimises: the share of frames that could have been recorded.
+"""Naturalness of poses, by measures that no method optimises: the share of frames that could have been recorded.
 
-Each measure is one number per frame, the larger the stranger: the farthest joint angle, the farthest limb twist, how
-deep limbs are in the body, how far the centre of mass is from the feet, how deep feet are in the floor. A frame is
-natural by a measure if it is less strange than the strangest 5 % of the frames that were recorded.
+Each measure is one number per frame, larger for stranger poses: the most extreme joint angle, the most extreme limb
+twist, penetration of limbs and body, distance of the centre of mass from the feet, penetration of feet and floor. A
+frame is natural by a measure if it is less strange than the strangest 5 % of the recorded frames.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from poise.types import Array
 
 MEASURES = ("joints", "twists", "clear", "balance", "floor")
 USUAL = 95.0  # percent of recorded frames that are natural by one measure, by definition
-LEAST = np.radians(3.0)  # half the range, at least, of an angle
-SLACK = 0.005  # metres: what is less deep or less far is not seen
+LEAST = np.radians(3.0)  # smallest half range of an angle
+SLACK = 0.005  # metres: smaller depths and distances are ignored
 _JOINTS = tuple(role for role in MAIN_ROLES if role != "pelvis")
 _TWISTED = {f"{side}_{a}": f"{side}_{b}" for side in SIDES for a, b in (
     ("upper_arm", "forearm"), ("forearm", "hand"), ("thigh", "shin"), ("shin", "foot"))}  # fmt: skip
@@ -32,7 +32,7 @@ def features(
     matrices: Float[Array, "frames joints 3 3"],
     local: Float[Array, "frames joints 4"],
 ) -> Float[Array, "frames features"] | None:
-    """What the measures are taken of; None for a body without the main roles."""
+    """The inputs of the measures; None for a body without the main roles."""
     if not set(MAIN_ROLES) <= set(skeleton.roles):
         return None
     angles = rotations.expmap_from_quaternion(local[:, [skeleton.index(role) for role in _JOINTS]])
@@ -74,7 +74,7 @@ _PARTS = {
 def _strangeness(
     of: Float[Array, "frames part"], recorded: Float[Array, "frames part"]
 ) -> Float[Array, "frames"]:
-    """The farthest component from the middle of what was recorded, in half ranges; one component as it is."""
+    """The largest deviation of a component from the middle of the recordings, in half ranges."""
     if of.shape[1] == 1:
         return np.asarray(of[:, 0])
     low, middle, high = np.percentile(recorded, [0.5, 50.0, 99.5], axis=0)
@@ -89,7 +89,7 @@ def _strangeness(
 def _twist(
     skeleton: Skeleton, local: Float[Array, "frames joints 4"], role: str, child: str
 ) -> Float[Array, "frames"]:
-    """The turn of a limb about its own bone."""
+    """The twist of a limb about its own bone."""
     bone = skeleton.offsets[skeleton.index(child)]
     quaternion = local[:, skeleton.index(role)]
     along = quaternion[:, 1:] @ (bone / max(float(np.linalg.norm(bone)), 1e-9))
@@ -98,7 +98,7 @@ def _twist(
 
 
 def _deepest(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> Float[Array, "frames"]:
-    """By how much limbs, as capsules, are inside each other or the body."""
+    """Penetration of limbs, as capsules, into each other or the body."""
     return np.maximum(np.max(list(depths(skeleton, positions).values()), axis=0), 0.0)
 
 
@@ -107,7 +107,7 @@ def _off_balance(
     positions: Float[Array, "frames joints 3"],
     matrices: Float[Array, "frames joints 3 3"],
 ) -> Float[Array, "frames"]:
-    """How far the centre of mass is, seen from above, from the line between the feet."""
+    """Horizontal distance of the centre of mass from the line between the feet."""
     masses = segment_masses(skeleton)
     centre = np.einsum("j,fja->fa", masses.fraction, positions) + np.einsum(
         "j,fjab,jb->fa", masses.fraction, matrices, masses.centre

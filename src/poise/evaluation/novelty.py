@@ -1,7 +1,7 @@
 """Protocol `novelty`: whether a model recognises frames of actions that it has not learned.
 
-Each fold of a split is one action. A model of one action judges its own test clips and those of all other actions, by
-how likely it finds their poses. The percentiles of its own test frames are spread evenly if they mean what they say.
+Each fold of a split is one action. A model of one action evaluates its own test clips and those of all other actions,
+by the likelihood of their poses. If its percentiles are calibrated, those of its own test frames are uniform.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ METHODS = ("gaussian-100", "style", "local")
 
 
 def roc_area(known: Float[Array, "known"], unknown: Float[Array, "unknown"]) -> float:
-    """The share of pairs in which the unknown one is the less likely."""
+    """The share of pairs in which the unknown frame is less likely (ROC area)."""
     ordered = np.sort(known)
     below = np.searchsorted(ordered, unknown, side="left")
     above = len(known) - np.searchsorted(ordered, unknown, side="right")
@@ -41,7 +41,7 @@ def unevenness(percentiles: Float[Array, "frames"]) -> float:
 
 
 def metrics(learn: Learner, folds: Sequence[Fold], stride: int) -> dict[str, float]:
-    """Over all actions: ROC areas, how percentiles spread, and the share of frames called strange."""
+    """Over all actions: ROC areas, uniformity of percentiles, and the share of frames flagged as strange."""
     areas, uneven, spread, called = [], [], [], []
     for fold in folds:
         prior = learn(fold.train)
@@ -65,7 +65,7 @@ def metrics(learn: Learner, folds: Sequence[Fold], stride: int) -> dict[str, flo
 
 
 def _judged(prior: Prior, clips: Sequence[Motion], stride: int) -> tuple[Array, Array]:
-    """How likely frames are, and their percentiles."""
+    """Log-likelihoods of frames, and their percentiles."""
     found: list[tuple[float, float]] = []
     for clip in clips:
         own = prior.on_body(clip.skeleton)

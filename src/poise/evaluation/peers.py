@@ -1,7 +1,7 @@
-"""Other people's inverse kinematics on the same body: pinocchio, placo, mink and pink, each by its own usual loop.
+"""Other IK libraries on the same body: pinocchio, placo, mink and pink, each with its own usual loop.
 
-Each builds the body from the pose space (the free joints of it; the others are fixed) and answers like our methods do:
-from where it stands, until every handle is within the tolerance or the loop has run out.
+Each builds the body from the pose space (its free joints; the others are fixed) and solves like our methods: from its
+current pose, until every handle is within the tolerance or the loop ends.
 """
 
 from __future__ import annotations
@@ -22,23 +22,23 @@ from poise.types import Array
 TOLERANCE = 0.010  # metres: the papers' threshold
 MOST_STEPS = 100
 DAMPING = {"pinocchio": 1e-2, "placo": 1e-2, "mink": 1e-2, "pink": 1e-4}
-"""Of each peer's loop: of those tried, the one with the least time for a cold pose and a tracked frame together."""
+"""Settings of each peer's loop: of those tried, the fastest for a cold pose plus a tracked frame."""
 
 
 @runtime_checkable
 class Contender(Protocol):
-    """A solver that stands at a pose and can be sent to targets."""
+    """A solver with a current pose that can be moved to targets."""
 
     def reset(self) -> None:
-        """Stand in the rest pose."""
+        """Reset to the rest pose."""
         ...
 
     def solve(self, targets: Float[Array, "handles 3"]) -> None:
-        """Move, from where it stands, until the handles are at the targets."""
+        """Move from the current pose until the handles are at the targets."""
         ...
 
     def points(self) -> Float[Array, "handles 3"]:
-        """Where the handles are, by its own kinematics."""
+        """Handle positions, by its own kinematics."""
         ...
 
 
@@ -219,7 +219,7 @@ def installed() -> list[str]:
 
 
 def rest_root(space: PoseSpace) -> Float[Array, "3"]:
-    """Where the root stands in the rest pose."""
+    """The root's position in the rest pose."""
     return np.asarray(space.skeleton.offsets[0])
 
 

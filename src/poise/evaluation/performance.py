@@ -1,8 +1,8 @@
 """Protocol `performance` (Chai and Hodgins 2005, Fig. 6): a few markers of an unseen recording in, the body out.
 
 Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture, chai2005 (as
-published), `local` as `poise perform` runs it, and the priors of other protocols with the root solved. The methods
-`orientations` and `orientations-nearest` see no marker, only how six segments are turned (`performance_orientations`).
+published), `local` as in `poise perform`, and the priors of other protocols with the root solved. The methods
+`orientations` and `orientations-nearest` use no markers, only the rotations of six segments (`performance_sensors`).
 """
 
 from __future__ import annotations
@@ -42,11 +42,11 @@ DEFAULT_METHODS = (*BASELINES, PUBLISHED, LOCAL, "gaussian-100")
 WITHOUT_HEAD = ("walk", "locomotion")
 
 Reconstruction = Callable[[Markers, int], tuple[Float[Array, "frames size"], Float[Array, "frames"]]]
-"""From a take, with the stride at which poses are wanted, to pose vectors and the seconds that each took."""
+"""From a take, with the stride of wanted poses, to pose vectors and the seconds of each."""
 
 
 def markers_for(split: str) -> tuple[str, ...]:
-    """The paper's marker set for a split: the head only where it says something that the torso does not."""
+    """The paper's marker set for a split, with the head only if it adds information to the torso."""
     return LOCOMOTION if split in WITHOUT_HEAD else WITH_HEAD
 
 
@@ -77,7 +77,7 @@ def evaluate_performance(
 
 
 def _told(name: str, metrics: dict[str, float]) -> dict[str, float]:
-    """What says something about a method: without markers, no marker was reached."""
+    """The applicable metrics of a method: without markers, no marker was reached."""
     if name not in ORIENTATION_METHODS:
         return metrics
     return {key: value for key, value in metrics.items() if not key.startswith(("handle", "reached"))}
@@ -142,7 +142,7 @@ def _marker_learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
 def local_set_up(prior: LocalPrior, *, every_frame: bool = False) -> SetUp:
     """The method of `poise perform`, ready for any clip and markers.
 
-    One that goes by the last two poses answers `every_frame` that says where the next will be.
+    One that uses the last two poses must answer `every_frame` that predicts the next.
     """
 
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
@@ -164,7 +164,7 @@ def local_set_up(prior: LocalPrior, *, every_frame: bool = False) -> SetUp:
 
 
 def _baseline(name: str, examples: Examples) -> SetUp:
-    learned: list[Baseline] = []  # what a method learns of poses serves every body
+    learned: list[Baseline] = []  # pose models are shared by all bodies
 
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         body = examples.on_body(clip.skeleton)
@@ -185,7 +185,7 @@ def _baseline(name: str, examples: Examples) -> SetUp:
 
 
 def _solved(prior: Prior, examples: Examples) -> SetUp:
-    """Another prior, whose solver finds the root too; it starts from the torso."""
+    """Another prior, whose solver finds the root too, starting from the torso."""
 
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         model = prior.on_body(clip.skeleton)
@@ -213,7 +213,7 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
 
 
 def _smooth_stride(stride: int, fps: float) -> int:
-    """The largest step within a stride at which two frames say where the next will be."""
+    """The largest step within a stride at which two frames predict the next."""
     most = max(1, round(fps * LAG))
     return next(step for step in range(min(stride, most), 0, -1) if stride % step == 0)
 

@@ -1,8 +1,8 @@
-"""The performance protocol without markers: six segments' orientations of an unseen recording in, the body out.
+"""The performance protocol without markers: orientations of six segments of an unseen clip in, the body out.
 
-`orientations` is `poise perform` with sensors; `orientations-nearest` the example whose signals are most alike. Neither
-is given the performer's position, so that joints are compared as seen from the root; how far the root strays over
-the floor is not part of any figure.
+`orientations` is `poise perform` with sensors; `orientations-nearest` the example with the most similar signals.
+Neither gets the performer's position, so joints are compared relative to the root; the drift of the root over the
+floor is not part of any figure.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ _Answer = Callable[[Float[Array, "sensors 4"]], Float[Array, "size"]]
 def recover(
     prior: LocalPrior, clip: Motion, stride: int, answer: Callable[[OrientationPerformance], _Answer]
 ) -> Recovered:
-    """One clip from how six of its segments are turned."""
+    """Evaluate one clip from the rotations of six of its segments."""
     performance = OrientationPerformance(prior, SIX, skeleton=clip.skeleton, fps=clip.fps)
     turns = joint_transforms(clip)[1][:, performance.sensors.joints]
     orientations = rotations.quaternion_from_matrix(turns)

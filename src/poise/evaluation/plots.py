@@ -36,7 +36,7 @@ _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
 def accuracy_figure(report: Report) -> Plot:
-    """How far poses are from the recording: degrees per joint, and joint positions in centimetres."""
+    """Pose errors: degrees per joint, and joint positions in centimetres."""
     figure, (left, right) = _figure(f"Accuracy on {report.split}", columns=2)
     _bars(left, report.rows, "deg_per_joint", "degrees per joint")
     _bars(right, report.rows, "mpjpe_cm", "mean joint position error, cm", names=False)
@@ -55,7 +55,7 @@ def errors_figure(report: Report) -> Plot:
 
 
 def search_figure(report: Report) -> Plot:
-    """Time per frame and frames looked at, against the size of the library: the default's grow slowest."""
+    """Time per frame and frames compared, against the size of the library."""
     figure, (left, right) = _figure(f"Searching libraries of different sizes, {report.split}", columns=2)
     for axes, metric, label in (
         (left, "ms_per_frame", "milliseconds per frame, one thread"),
@@ -93,7 +93,7 @@ def graph_figure(step: GraphStep) -> Plot:
 
 
 def reduction_figure(report: Report) -> Plot:
-    """Fig. 5 of Chai and Hodgins 2005: the error of poses kept by so many dimensions, method by method."""
+    """Fig. 5 of Chai and Hodgins 2005: the reconstruction error of poses by number of dimensions and method."""
     figure, (axes,) = _figure(f"Poses by few numbers, {report.split}", columns=1)
     colours = {"local": LEARNED, "mixture": FROM_DATA, "pca": CLASSIC}
     for row in report.rows:
@@ -136,7 +136,7 @@ def time_figure(report: Report) -> Plot:
 
 
 def speed_figure(report: Report) -> Plot:
-    """Cold poses and tracked frames of all solvers, on one logarithmic axis each."""
+    """Cold poses and tracked frames of all solvers, each on a logarithmic axis."""
     figure, (left, right) = _figure("One 66-freedom body, five targets, within 10 mm, one thread", columns=2)
     for axes, kind, text in (
         (left, "cold", "a pose from the rest pose, ms"),
@@ -158,7 +158,7 @@ def speed_figure(report: Report) -> Plot:
 
 
 def image_figure(report: Report) -> Plot:
-    """Errors, and how often the right pose is among the first three, against the number of image points."""
+    """Errors, and the share of right poses among the first three, against the number of image points."""
     figure, (left, right) = _figure(f"Poses from one photo on {report.split}", columns=2)
     for method in dict.fromkeys(str(row["method"]) for row in report.rows):
         rows = sorted((row for row in report.rows if row["method"] == method), key=lambda row: row["points"])
@@ -203,7 +203,7 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
 
 
 def markers_figure(report: Report) -> Plot:
-    """Errors of filled markers against how many are hidden for the rest of a take, and against the length of gaps."""
+    """Errors of filled markers against the share hidden for the rest of a take, and against the gap length."""
     figure, (left, right) = _figure(f"Hidden markers, {report.split}", columns=2)
     shown = [row for row in report.rows if "hidden_percent" in row]
     for axes, key, text, to_the_end in (
@@ -307,6 +307,6 @@ def _figure(title: str, *, columns: int) -> tuple[Plot, Any]:
 
 
 def saved(figure: Plot, path: Path) -> Path:
-    """Writes a figure; its path."""
+    """Write a figure; return its path."""
     figure.savefig(path)
     return path

@@ -1,8 +1,8 @@
-"""Protocol `reduction` (Chai and Hodgins 2005, Fig. 5): how well poses are kept by so many numbers, method by method.
+"""Protocol `reduction` (Chai and Hodgins 2005, Fig. 5): the reconstruction error of poses by number of dimensions.
 
-All clips of a split are one database. Each method reduces poses to B dimensions and gives them back; the error is the
-mean angle between what went in and what came out. `local` reduces every pose in the subspace of its nearest neighbours,
-itself left out; the Gaussian process latent variable model is learned where the database is small enough, as published.
+All clips of a split are one database. Each method reduces poses to B dimensions and reconstructs them; the error is
+the mean angle between input and output. `local` reduces every pose in the subspace of its nearest neighbours, without
+itself; the Gaussian process latent variable model is learned if the database is small enough, as published.
 """
 
 from __future__ import annotations
@@ -34,7 +34,7 @@ JUDGED = 400  # poses on which the error is measured
 LOCAL_DIMENSIONS = tuple(range(1, 11))
 CLUSTERS = 40
 GPLVM_DIMENSIONS = (1, 2, 3, 4)
-GPLVM_POSES = 3000  # more than this is too much for one model, as it was for the paper's
+GPLVM_POSES = 3000  # larger databases are too much for one model, as in the paper
 ENOUGH = 1.0  # degrees
 
 
@@ -87,7 +87,7 @@ def mixture(examples: Examples, clips: Sequence[Motion]) -> Curve:
 
 
 def local(examples: Examples, clips: Sequence[Motion]) -> Curve:
-    """A subspace per pose, of as many of its nearest neighbours as leave-one-out finds best for the dimension."""
+    """A subspace per pose, with the number of nearest neighbours that leave-one-out finds best."""
     poses = Poses.of_motions([retarget(clip, examples.space.skeleton) for clip in clips])
     frames = np.unique(np.linspace(0, len(poses) - 1, JUDGED).astype(int))
     maps = np.asarray(poses.maps, dtype=np.float64)
@@ -139,7 +139,7 @@ def _neighbours(maps: Float[Array, "poses maps"], pose: int) -> Array:
 
 
 def _local_subspaces(near: Float[Array, "neighbours maps"]) -> dict[int, Subspace]:
-    """For every dimension, the subspace of so many neighbours that its leave-one-out error is least."""
+    """For every dimension, the subspace of the number of neighbours with the least leave-one-out error."""
     best: dict[int, tuple[float, Subspace]] = {}
     for _, whole, errors in candidates(near, LOCAL_DIMENSIONS[-1]):
         for b in LOCAL_DIMENSIONS[: len(errors)]:

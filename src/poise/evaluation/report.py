@@ -1,6 +1,6 @@
-"""Protocols by name, what is asked of one, and its report: a JSON document with the machine, the versions and rows.
+"""Protocols by name, requests, and reports: a JSON document with the machine, the versions and rows.
 
-A protocol is declared as one `Protocol` in its own module; other packages add theirs by `register_protocol`.
+A protocol is declared as one `Protocol` in its own module; other packages add theirs with `register_protocol`.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Step = Callable[[str], None]
 
 @dataclass(frozen=True)
 class ProtocolOptions:
-    """Options of a protocol beside clips and methods."""
+    """Options of a protocol besides clips and methods."""
 
 
 @dataclass(frozen=True)
@@ -49,23 +49,23 @@ class RecoveredFrames(EveryFrame):
 
 @dataclass(frozen=True)
 class Protocol:
-    """One way of measuring methods: all that `poise evaluate NAME` needs."""
+    """One way of measuring methods: everything that `poise evaluate NAME` needs."""
 
     name: str
     about: str
     run: Callable[[Request, NamedProgress], list[Row]]
     draw: Callable[[Request, Report, Path, Step], list[Path]] | None = None
     methods: Sequence[str] = ()
-    """What its methods are called, for the help; it checks them itself."""
+    """The names of its methods, for the help; it checks them itself."""
     Options: type[ProtocolOptions] = ProtocolOptions
     splits: Mapping[str, Callable[[], list[Fold]]] = field(default_factory=dict)
     """Splits of its own, or others under a common name."""
     untrained: Sequence[str] = ()
     """Methods that need no clips to learn from."""
     check: Callable[[Request], None] = lambda _request: None
-    """Raises an error where a request cannot be measured."""
+    """Raises an error if a request cannot be measured."""
     left_out: Callable[[], str] = lambda: ""
-    """What could not be measured here, in words; empty where everything was."""
+    """What could not be measured here, in words; empty if everything was."""
 
 
 ABOUT = {
@@ -84,20 +84,20 @@ ABOUT = {
     "fusion": "two weak sources of a take alone and together, and whether a wrong one among three is found",
     "speed": "one problem, our methods and the installed peers",
 }
-"""What our own protocols measure; here, so that the help need not import them."""
+"""Descriptions of our own protocols; here, so that the help need not import them."""
 PROTOCOLS: Registry[Protocol] = Registry(
     "protocol", {name: f"poise.evaluation.{name}:PROTOCOL" for name in ABOUT}
 )
 
 
 def register_protocol(protocol: Protocol) -> None:
-    """Adds a protocol, for `poise evaluate`."""
+    """Register a protocol, for `poise evaluate`."""
     PROTOCOLS.register(protocol.name, protocol)
 
 
 @dataclass(frozen=True)
 class Request:
-    """What to evaluate: a protocol, a named split or files of one's own, methods, and the protocol's options."""
+    """The request: a protocol, a named split or own files, methods, and the protocol's options."""
 
     protocol: str
     split: str = PERFORMER
@@ -118,11 +118,11 @@ class Request:
 
     @property
     def name(self) -> str:
-        """What the clips are called in a report."""
+        """The name of the clips in a report."""
         return FILES if self.train or self.test else self.split
 
     def folds(self) -> list[Fold]:
-        """The training and test clips that are asked for."""
+        """The requested training and test clips."""
         if self.train or self.test:
             free = set(PROTOCOLS[self.protocol].untrained)
             return split_of_files(self.train, self.test, untrained=free.issuperset(self.methods or ("",)))
@@ -132,7 +132,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Report:
-    """The rows of one protocol on one split, with where and with what they were measured."""
+    """The rows of one protocol on one split, with the machine and versions."""
 
     protocol: str
     split: str

@@ -1,11 +1,11 @@
-"""Protocol `search` (Chai and Hodgins 2005, Table 1): nearest frames during a performance, found in several ways.
+"""Protocol `search` (Chai and Hodgins 2005, Table 1): nearest frames during a performance, by several searches.
 
-All clips are in the library; while one is performed, its own frames and copies of them are left out. All methods are
-asked the same queries: the markers of the performed clip, and the two poses before as synthesized from an exact search.
-What a method loses is the angle between the pose synthesized from its frames and from the exact ones, by a principal
-subspace of the neighbours and Eq. 9 as in the paper; and, harder, between their means weighted by closeness.
-Searches that remember the frame before need consecutive frames; so a stretch of each clip is performed, not every n-th
-frame of it. Methods without a memory are asked for every tenth query only.
+All clips are in the library; while one is performed, its own frames and copies of them are left out. All methods get
+the same queries: the markers of the performed clip, and the two previous poses synthesized from an exact search. A
+method's loss is the angle between the poses synthesized from its frames and from the exact ones, by a principal
+subspace of the neighbours and Eq. 9 as in the paper; and, harder, between their distance-weighted means. Searches with
+a memory need consecutive frames; so a part of each clip is performed, not every n-th frame of it. Methods without a
+memory answer every tenth query only.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ OVER_SIZES = (
     "coherent",
     "coherent-exact",
     "faiss",
-)  # the default and its rivals, where no methods are asked for
+)  # the default methods
 REMEMBERING = ("coherent", "coherent-exact", "graph")
 MARKERS = (
     *("left_hand", "right_hand", "left_foot", "right_foot", "left_upper_arm", "right_upper_arm"),
@@ -61,7 +61,7 @@ NEIGHBOURS = 30
 DIMENSIONS = 6  # of the subspace; the paper's are "usually less than seven"
 PERFORMED = 120  # consecutive frames of each clip, from its middle
 SPARED = 10  # a method without a memory answers every `SPARED`-th query only
-SLOW = 0.78  # the speed of the slow copies: with mirrored ones, they make a library 3.3 times as large
+SLOW = 0.78  # speed of the slow copies: with mirrored ones, they enlarge a library 3.3 times
 SHARES = (0.25, 0.5)  # of the clips, in smaller libraries
 COPIED = ("with mirrored copies", "with all copies")
 
@@ -70,7 +70,7 @@ _AT_HOME = np.array([0.0, 0.0, 0.0, 1.0, 0.0, 0.0, 0.0])  # markers are in the r
 
 @dataclass(frozen=True, eq=False)
 class _Searched:
-    """A library ready to be searched."""
+    """A library ready for searching."""
 
     poses: Poses
     metric: QueryMetric
@@ -79,7 +79,7 @@ class _Searched:
     runs: Runs
 
     def search(self, method: str) -> tuple[Search, float]:
-        """A search and the processor time that making it took."""
+        """A search and the processor time of its construction."""
         begun = time.process_time()
         search: Search
         match method:
@@ -112,7 +112,7 @@ class _Searched:
 
 @dataclass(frozen=True, eq=False)
 class _Moment:
-    """One frame of a performance: what is asked, and the answer of an exact search."""
+    """One frame of a performance: the query, and the result of an exact search."""
 
     markers: Float[Array, "handles 3"]
     expected: Float[Array, "maps"] | None
@@ -128,7 +128,7 @@ def evaluate_search(
     stride: int = 1,
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
-    """A row per method on the whole library, then on smaller and larger ones; there the exhaustive is left out.
+    """A row per method on the whole library, then on smaller and larger ones, there without the exhaustive search.
 
     Without `methods`, all are measured on the whole library, and `OVER_SIZES` on the others.
     """
@@ -156,7 +156,7 @@ def evaluate_search(
 def _library(
     clips: Sequence[Motion], performed: Sequence[int], size: str
 ) -> tuple[_Searched, list[tuple[slice, slice]]]:
-    """The clips of a size; the frames of each performed one, and those besides that hold the same."""
+    """The clips of a size; the frames of each performed one, and others with the same content."""
     chosen = [clips[number] for number in performed]
     others = [clip for number, clip in enumerate(clips) if number not in set(performed)]
     if size.endswith("of it"):
@@ -188,7 +188,7 @@ def _measured(
     size: str,
     stride: int,
 ) -> list[Row]:
-    """The methods' rows on one library; all see the same queries, and the exact search leads."""
+    """The methods' rows on one library; all get the same queries, and the exact search leads."""
     exact = ExactSearch(library.runs, library.rows)
     searches, seconds = {}, {}
     for method in methods:
@@ -223,7 +223,7 @@ def _tally(library: _Searched, search: Search, moment: _Moment, same: slice) -> 
 def _performance(
     library: _Searched, exact: ExactSearch, own: slice, same: slice, stride: int
 ) -> Iterator[_Moment]:
-    """A stretch of a clip, query by query, with the poses that an exact search leads to."""
+    """A part of a clip, query by query, with the poses of an exact search."""
     before: Array | None = None
     before_that: Array | None = None
     first = max(own.start, (own.start + own.stop - PERFORMED * stride) // 2)
@@ -246,8 +246,8 @@ class GraphStep:
     """One step of a search over the neighbour graph, in the plane in which poses vary most (Fig. 4 of the paper)."""
 
     places: Float[Array, "frames 2"]
-    before: Int[Array, "count"]  # the neighbours of the frame before
-    linked: Int[Array, "linked"]  # those that the graph has besides
+    before: Int[Array, "count"]  # the neighbours of the previous frame
+    linked: Int[Array, "linked"]  # those that the graph adds
     found: Int[Array, "count"]
 
 
@@ -267,7 +267,7 @@ def graph_step(folds: Sequence[Fold]) -> GraphStep:
 
 
 def _mean(poses: Poses, found: Found) -> Float[Array, "maps"]:
-    """The mean of the found poses, the closer the heavier."""
+    """The distance-weighted mean of the found poses."""
     weights = 1.0 / (found.distances + 1e-6)
     return np.asarray(weights @ poses.maps[found.frames] / weights.sum(), dtype=np.float64)
 

@@ -1,11 +1,10 @@
-"""How good motion is that a model simulates from one activity into another, beside what was recorded.
+"""Quality of motion that a model simulates from one activity into another, compared with recordings.
 
-Nothing is measured by what a simulation says of itself. A foot stands where it does in the recorded pose that is
-nearest: a foot that slides too fast to be taken for a standing one still slides. Accelerations are compared with those
-of that pose: recordings, which differ by style and performer, would not differ from themselves. And a path has left the
-data where the model is less sure of the pose than recordings of one activity differ from each other; both are
-deviations of features, each over its own deviation in the data, so that models with other latent spaces are measured
-alike.
+No measure uses the simulation's own claims. Foot contacts are those of the nearest recorded pose: a foot that slides
+too fast to be detected as standing still counts as sliding. Accelerations are compared with those of that pose, since
+recordings differ by style and performer. A path has left the data where the model's uncertainty of the pose exceeds
+the difference between recordings of one activity; both are deviations of features relative to the data's, so that
+models with different latent spaces are comparable.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ from poise.types import Array
 
 SECONDS = 5.0  # of every simulation: half of it in each activity
 STARTS = 24  # training frames of each activity that simulations start from
-ARRIVED = 0.9  # of the last second's frames that must be like the wanted activity's
-UNFORCED, UNFORCED_SECONDS = 21, 10.0  # simulations that may pass over by themselves, and how long they have
-MOVING = 0.5  # of the recorded speed of the joints, below which a simulation has come to a stop
-USUAL = 95.0  # percent of recorded frames that are no farther than this from another recording of the same activity
+ARRIVED = 0.9  # share of the last second's frames that must be like the wanted activity's
+UNFORCED, UNFORCED_SECONDS = 21, 10.0  # simulations without a wished activity, and their duration
+MOVING = 0.5  # of the recorded joint speed: below this a simulation has stopped
+USUAL = 95.0  # percent of recorded frames that are closer than this to another recording of the same activity
 
 
 @dataclass(frozen=True, eq=False)
 class Recorded:
-    """What was recorded, as the simulated is compared with it: the training frames rebuilt from their features."""
+    """The recordings for the comparison: the training frames rebuilt from their features."""
 
     sequences: Sequences
 
@@ -58,18 +57,18 @@ class Recorded:
 
     @cached_property
     def standing(self) -> Bool[Array, "frames 2 2"]:
-        """Which points of the feet stand, in all frames."""
+        """The standing points of the feet, in all frames."""
         return np.concatenate([foot_contacts(motion).points for motion in self.motions])
 
     @cached_property
     def slide(self) -> float:
-        """How fast standing feet slide in the recordings themselves, in metres per second."""
+        """Foot slide of the recordings themselves, in metres per second."""
         parts = zip(self.motions, self.sequences.bounds(), strict=True)
         return float(np.concatenate([slide_of(one, self.standing[a:b]) for one, (a, b) in parts]).mean())
 
     @cached_property
     def difference(self) -> float:
-        """How far most frames are from the nearest frame of another recording of the same activity, per feature."""
+        """The distance of most frames from the nearest frame of another recording of the same activity, per feature."""
         sequences, distances = self.sequences, []
         for number, (first, end) in enumerate(sequences.bounds()):
             alike = sequences.activity_of == sequences.activity_of[first]
@@ -88,7 +87,7 @@ class Recorded:
         return float(np.mean([speed_about_root(motion) for motion, name in named if name == activity]))
 
     def nearest(self, motion: Motion) -> tuple[Float[Array, "frames"], Int[Array, "frames"]]:
-        """Per frame the mean distance of joints to those of the recorded pose that is nearest, and which it is."""
+        """Per frame the mean joint distance to the nearest recorded pose, and its index."""
         own = about_root(motion)
         distances = np.stack([np.linalg.norm(self.poses - pose, axis=2).mean(axis=1) for pose in own])
         return distances.min(axis=1), distances.argmin(axis=1)
@@ -97,7 +96,7 @@ class Recorded:
 def measure_simulations(
     prior: DynamicsPrior, recorded: Recorded, first: str, second: str, *, inference: Inference
 ) -> dict[str, float]:
-    """Simulations that start in one activity and are led over into another."""
+    """Simulations from one activity into another."""
     paths = transition_paths(prior, first, second, inference)
     motions = [prior.motion_of(path) for path in paths]
     nearest = [recorded.nearest(motion) for motion in motions]
@@ -120,9 +119,9 @@ def measure_simulations(
 
 
 def passing(prior: DynamicsPrior, recorded: Recorded, first: str, second: str, inference: Inference) -> float:
-    """The share of unforced samples of the dynamics that pass from one activity into another by themselves (Fig. 3).
+    """The share of samples of the dynamics that pass from one activity into another unprompted (Fig. 3).
 
-    They have ten seconds, stay within the data all the time, and are like the other activity for a whole second.
+    They have ten seconds, must stay within the data, and must be like the other activity for a whole second.
     """
     chosen = _starts(prior, first, UNFORCED)
     x, before = start_points(prior, chosen)
@@ -153,7 +152,7 @@ def _passes(
 def unsureness(
     prior: DynamicsPrior, sequences: Sequences, latents: Float[Array, "*n latent"]
 ) -> Float[Array, "*n"]:
-    """The deviation of poses that a model expects at latent points, per feature and over its deviation in the data."""
+    """The predicted standard deviation of poses at latent points, per feature, relative to the data's."""
     scales = prior.all_scales[sequences.varying] * sequences.centred.std(axis=0)
     return np.asarray(np.sqrt(prior.variance(latents) * np.mean(scales**-2.0)))
 
@@ -175,14 +174,14 @@ def _starts(prior: DynamicsPrior, activity: str, count: int) -> Int[Array, "{cou
 
 
 def arrives(motion: Motion, nearest: Int[Array, "frames"], recorded: Recorded, wanted: str) -> bool:
-    """Whether a simulation does what was wanted in its last second, and still moves."""
+    """Whether a simulation does the wanted activity in its last second, and still moves."""
     sequences, last = recorded.sequences, round(RATE)
     like = np.mean(sequences.activity_of[nearest[-last:]] == sequences.activity_names.index(wanted))
     return bool(like >= ARRIVED and speed_about_root(motion[-last:]) >= MOVING * recorded.speed(wanted))
 
 
 def slide_of(motion: Motion, standing: Bool[Array, "frames 2 2"]) -> Float[Array, "_standing"]:
-    """How fast feet slide of which these points are to stand, each by its slower one, in metres per second."""
+    """Foot slide, given the standing points, by each foot's slower point, in metres per second."""
     speed = np.linalg.norm(derivative(foot_positions(motion)[..., [0, 2]], motion.fps), axis=-1)
     return np.asarray(np.where(standing, speed, np.inf).min(axis=-1)[standing.any(axis=-1)])
 
@@ -199,7 +198,7 @@ def speed_about_root(motion: Motion) -> float:
 
 
 def jitter_off(own: Float[Array, "frames"], usual: Float[Array, "frames"]) -> float:
-    """The factor by which accelerations differ from the usual ones, up or down, before and after the transition."""
+    """The factor by which accelerations differ from the usual ones, up or down, around the transition."""
     quarter = len(own) // 4
     parts = (slice(quarter, 2 * quarter), slice(-quarter, None))
     return float(np.exp(np.mean([abs(np.log(own[part].mean() / usual[part].mean())) for part in parts])))

@@ -1,8 +1,8 @@
 """Protocol `speed`: one problem, our methods and the installed peers, in one process and on one thread.
 
-The body has 66 freedoms (a free root and 20 spherical joints), the targets are five positions of a walk, and a pose
-counts when every handle is within 10 mm. A pose is solved from the rest pose (cold) or from the frame before
-(tracked); everyone is called from Python, pose by pose, and measured in turns, so that a busy moment hits all alike.
+The body has 66 degrees of freedom (a free root and 20 spherical joints), the targets are five positions of a walk, and
+a pose counts when every handle is within 10 mm. A pose is solved from the rest pose (cold) or from the previous frame
+(tracked). All are called from Python, pose by pose, and measured in turns, so that load affects all alike.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ from poise.solvers.solve import Model, Solver
 from poise.types import Array, NamedProgress
 
 OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style")
-FIXED = "Spine1"  # with a spine of two joints, not three, 20 joints and the root make 66 freedoms
+FIXED = "Spine1"  # with two spine joints instead of three, 20 joints and the root make 66 degrees of freedom
 FPS, SECONDS = 30, 10.0
-SLICES = 5  # into which everyone's targets are cut, to take turns
+SLICES = 5  # of the targets, so that methods take turns
 CLUSTERS = (10, 18, 32, 56, 100, 178, 316, 562, 1000)
 ACTIVE_COUNTS = (25, 50, 100, 200, 400)
 HANDLE_COUNTS = (1, 2, 3, 5, 8, 13, 21, 41)
@@ -65,7 +65,7 @@ class Ours:
 
 @dataclass(frozen=True, eq=False)
 class Timing:
-    """Seconds per pose and the largest distance that was left, over some targets."""
+    """Seconds per pose and the largest residual, over some targets."""
 
     seconds: Float[Array, "targets"]
     distances: Float[Array, "targets"]
@@ -74,7 +74,7 @@ class Timing:
     def milliseconds(self) -> float:
         """The mean of the middle half of the poses.
 
-        Where about every second frame needs one more step, a median jumps between the two kinds from run to run.
+        If about every second frame needs one more step, a median would jump between the two kinds from run to run.
         """
         middle = np.sort(self.seconds)[len(self.seconds) // 4 : -(-3 * len(self.seconds) // 4)]
         return float(1000 * middle.mean())
@@ -115,7 +115,7 @@ def evaluate_speed(
 
 
 def missing_peers() -> str:
-    """Which peers are not installed here, in words."""
+    """The peers that are not installed here, in words."""
     missing = [name for name in PEERS if name not in installed()]
     if not missing:
         return ""
@@ -183,7 +183,7 @@ def walk(*, seed: int, speed: float = 1.35) -> Motion:
 
 
 def _walks() -> list[Motion]:
-    """What is learned from: other walks of the same performer, slower and faster."""
+    """The training clips: other walks of the same performer, slower and faster."""
     return [walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)]
 
 
@@ -202,7 +202,7 @@ def _in_turns(
     is_cold: bool,
     progress: Callable[[str, int, int], None],
 ) -> dict[str, Timing]:
-    """Everyone on every slice of the targets, one slice after the other."""
+    """Run all on every slice of the targets, one slice after the other."""
     slices = np.array_split(np.arange(len(targets)), SLICES)
     parts: dict[str, list[Timing]] = {name: [] for name in contenders}
     for turn, own in enumerate(slices):
@@ -249,7 +249,7 @@ def _cold_milliseconds(model: GaussianPrior | StylePrior, handles: Sequence[Hand
 
 
 def _spread_handles(count: int) -> list[Handle]:
-    """Points all over the body, those of the protocol first; a second round stands off the joints, as markers do."""
+    """Points all over the body, those of the protocol first; a second round is off the joints, like markers."""
     names = body().skeleton.names
     first = [names[body().skeleton.index(role)] for role in HANDLES]
     ordered = [*first, *(name for name in names if name not in first)]

@@ -1,4 +1,4 @@
-"""Which clips are learned from and which are kept for the test; none is ever in both."""
+"""Training and test clips; no clip is ever in both."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from poise.priors.universal.recordings import ARCHIVE, CHOICE, STRANGERS, PoseTa
 
 SPORT = ("02_05", "02_07", "02_09", "06_03", "06_14", "63_03", "63_20", "124_01", "124_05", "124_07")
 GAITS = ("35_01", "35_03", "35_17", "35_19")  # two walks and two runs of one performer
-GAIT_DRAWS = (  # several such, and a walk for the test
+GAIT_DRAWS = (  # several such choices, with a test walk
     (" ".join(GAITS), "35_02"),
     ("35_02 35_04 35_18 35_20", "35_01"),
     ("35_05 35_06 35_17 35_20", "35_02"),
@@ -37,9 +37,9 @@ MANY_GAITS = (  # nine walks and ten runs of four performers; the two draws shar
         "35_03",
     ),
 )
-# The next two were chosen by rule when the models were finished: of clips that the index of CMU calls just "walk",
-# "run" or "run/jog", that are taken for that, and that no split above has, the first of 35, and the first of
-# performers in none of them.
+# The next two were chosen by rule when the models were finished: of clips that CMU's index calls just "walk", "run" or
+# "run/jog", that are detected as such, and that no split above has, the first of 35, and the first of performers in
+# none of them.
 LATE_GAITS = (
     ("35_10 35_11 35_21 35_23", "35_14"),
     ("35_12 35_13 35_24 35_25", "35_14"),
@@ -48,7 +48,7 @@ NEW_GAITS = (
     ("02_01 02_02 02_03 127_06", "10_04"),
     ("05_01 06_01 127_07 127_08", "10_04"),
 )
-# Walks of 07 and runs of 09 and 35 that none above has, chosen when the dynamics had steps beside recorded ones.
+# Walks of 07 and runs of 09 and 35 in no split above, chosen when the dynamics had steps beside recorded ones.
 LAST_GAITS = (
     ("07_04 07_05 09_07 09_08", "07_10"),
     ("07_06 07_09 09_10 35_26", "07_10"),
@@ -62,8 +62,8 @@ ACTIONS = (  # six actions, each of one performer
     ("06_03 06_04 06_05", "06_06 06_07"),  # with a ball
 )
 STRIDES = ("35_01", "35_02", "35_03", "35_04", "35_05")
-EVERY_LEARNED = 12  # of the strangers' training clips each twelfth frame is learned from
-EVERY = 10  # of everything there is, each tenth clip is kept for the test
+EVERY_LEARNED = 12  # every twelfth frame of the strangers' training clips is learned
+EVERY = 10  # every tenth clip of all is held out for the test
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,19 +82,19 @@ def load_split(name: str) -> list[Fold]:
 
 
 def split_of_files(train: Sequence[Path], test: Sequence[Path], *, untrained: bool = False) -> list[Fold]:
-    """One fold of clips given by hand; all of one topology, whatever the limb lengths and units.
+    """One fold of given clips; all of one topology, with any limb lengths and units.
 
-    Methods that learn nothing (`untrained`) need none to learn from.
+    Methods that learn nothing (`untrained`) need no training clips.
     """
     if untrained and test and not train:
         return [Fold((), (read_motion(path),)) for path in test]
     if not train or not test:
         raise InvalidValueError(
-            "clips to learn from and clips to test on are both needed", settings=("train", "test")
+            "give both clips to train on and clips to test on", settings=("train", "test")
         )
     if shared := {path.resolve() for path in train} & {path.resolve() for path in test}:
         names = ", ".join(sorted(path.name for path in shared))
-        raise InvalidValueError(f"a clip cannot be both learned from and tested on; {names} is in both")
+        raise InvalidValueError(f"a clip cannot be both trained and tested on; {names} is in both")
     clips = {path: read_motion(path) for path in (*train, *test)}
     for path, clip in clips.items():
         _check_topology(path, clip, train[0], clips[train[0]])
@@ -102,7 +102,7 @@ def split_of_files(train: Sequence[Path], test: Sequence[Path], *, untrained: bo
 
 
 def read_motion(path: Path) -> Motion:
-    """A motion from a file; markers are no motion."""
+    """Read a motion from a file; raise for markers."""
     motion = read(path)
     if not isinstance(motion, Motion):
         raise PoiseError(f"{path.name} holds markers; evaluation needs a skeleton's motion")
@@ -168,7 +168,7 @@ def _clips(names: Sequence[str]) -> tuple[Motion, ...]:
 
 
 def against(train: Sequence[str], test: Sequence[str]) -> Callable[[], list[Fold]]:
-    """Recordings by name to learn from and to test on."""
+    """Recordings by name, to train and to test on."""
     return lambda: [Fold(_clips(train), _clips(test))]
 
 
@@ -190,14 +190,14 @@ def _found(pattern: str) -> list[str]:
 
 
 def _everything() -> list[Fold]:
-    """Every tenth clip against all the others: every subject is in the training, no test clip is."""
+    """Every tenth clip against all the others: every subject is in the training data, no test clip is."""
     names = _found("*.bvh")
     kept = set(names[EVERY // 2 :: EVERY])
     return against([name for name in names if name not in kept], sorted(kept))()
 
 
 def _strangers(draws: Sequence[Sequence[str]] = STRANGERS) -> list[Fold]:
-    """Draws of performers that the universal prior was not trained on, against the clips that it was."""
+    """Choices of performers that the universal prior was not trained on, against its training clips."""
     table = _archive()
     held = {name for draw in (*STRANGERS, CHOICE) for name in draw}
     clips = list(enumerate(table.performers))

@@ -1,4 +1,4 @@
-"""Processor time of answers, one frame at a time."""
+"""Processor time per frame."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ def timed(
     stride: int = 1,
     between: Callable[[Array], object] = lambda _: None,
 ) -> tuple[Float[Array, "wanted size"], Float[Array, "wanted"]]:
-    """Every `stride`-th frame answered, with its processor time; the frames between are only passed in."""
+    """Answer every `stride`-th frame, with its processor time; the frames between are only passed in."""
     poses, seconds = [], []
     for number, markers in enumerate(frames):
         if number % stride:

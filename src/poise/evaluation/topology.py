@@ -1,10 +1,9 @@
 """Protocol `topology` (Urtasun et al. 2008, Figs. 1, 2 and 5): walking and running in one latent space, seven models.
 
-Of the latent space: how well poses come back, how smooth paths are, whether sequences agree about the phase, and how
-close frames of the same transition lie. Of motion simulated from one activity into the other: how far poses are from
-any that was recorded, how much standing feet slide, how jerky it is, and whether it arrives without leaving the data's
-variance. Models have three dimensions, as in the paper; four where clips are of several bodies, which differ in more
-ways than one axis holds.
+For the latent space: reconstruction error, smoothness of paths, agreement of sequences about the phase, and closeness
+of frames of the same transition. For motion simulated from one activity into the other: distance from recorded poses,
+foot slide, jerkiness, and whether it arrives within the data's variance. Models have three dimensions, as in the
+paper; four if clips are of several bodies, which differ in more ways than one axis can represent.
 """
 
 from __future__ import annotations
@@ -43,7 +42,7 @@ def evaluate_topology(
     inference: Sequence[Inference] = (GUIDED,),
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
-    """A row of metrics per model and inference: the mean over draws of clips, and how much several draws differ.
+    """A row of metrics per model and inference: the mean over choices of clips, and its spread.
 
     `urtasun2008-NAME` is the model NAME as published.
     """
@@ -90,7 +89,7 @@ def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
 
 
 def structure_of(name: str, clips: Sequence[Motion]) -> Structure:
-    """A model's latent space: in three dimensions, or four where clips are of several bodies."""
+    """A model's latent space: three dimensions, or four if clips are of several bodies."""
     structure = MODELS[name.removeprefix(PUBLISHED)]
     structure = structure.as_published() if name.startswith(PUBLISHED) else structure
     return structure.with_another_axis() if count_bodies(clips) > 1 else structure
@@ -123,7 +122,7 @@ def measured(prior: DynamicsPrior, recorded: Recorded, *, inference: Inference =
 
 
 def reconstruction(prior: DynamicsPrior, sequences: Sequences) -> float:
-    """Mean angle, in degrees, between joints of training poses and what the model expects at their places."""
+    """Mean angle, in degrees, between joints of training poses and the model's prediction at their latent points."""
     maps = prior.space.size - ROOT_SIZE
     found, true = prior.predict_all(prior.latents)[:, :maps], sequences.y[:, :maps]
     turned, recorded = (
@@ -154,7 +153,7 @@ def phase_disagreement(prior: DynamicsPrior, sequences: Sequences) -> float:
 
 
 def transition_gap(prior: DynamicsPrior) -> float:
-    """Distance between points of one transition in different activities, over the distance between any two points."""
+    """Distance between points of one transition in different activities, relative to that between any two points."""
     latents, doing = prior.latents, prior.frames.activity_of
     gaps = [
         np.linalg.norm(latents[a] - latents[b])

@@ -1,8 +1,8 @@
-"""Protocol `uncertainty`: whether joints are where a solution says they may be, and what the suggested handle is worth.
+"""Protocol `uncertainty`: calibration of joint uncertainties, and the value of the suggested handle.
 
-The root and five handles of an unseen clip are given, as in `handles`, every frame by itself. A joint is held when its
-error is within the radius that the solution claims for the share. Then one more handle is added at its true place: the
-suggested one, and each of the others, to compare with.
+The root and five handles of an unseen clip are given, as in `handles`, every frame independently. A joint is covered
+if its error is within the radius that the solution claims for the share. Then one more handle is added at its true
+position: the suggested one, and each of the others for comparison.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ METHODS = ("gaussian-100", "style", "local", "universal")
 GROUPS = {
     "legs": ("thigh", "shin", "foot", "toe", "leg"),
     "arms": ("shoulder", "arm", "hand", "thumb", "finger"),
-    "torso": (),  # and whatever is in no other
+    "torso": (),  # and everything in no other group
 }
 SIDED = ("shin", "toes", "upper_arm", "forearm")
 CANDIDATES = (*(f"{side}_{part}" for part in SIDED for side in ("left", "right")), "spine", "chest", "neck")
@@ -38,19 +38,19 @@ CANDIDATES = (*(f"{side}_{part}" for part in SIDED for side in ("left", "right")
 
 @dataclass(frozen=True, eq=False)
 class Claims:
-    """Joints of frames: how far they are off, what was claimed, and what one more handle brings."""
+    """Joints of frames: errors, claimed deviations, and the gain of one more handle."""
 
     groups: tuple[str, ...]  # of the joints
     errors: Float[Array, "frames joints"]
     deviations: Float[Array, "frames joints"]
-    opened: Bool[Array, "frames joints"]  # whether the prior by itself leaves a joint open
+    opened: Bool[Array, "frames joints"]  # whether the prior by itself leaves a joint undetermined
     held: dict[float, Float[Array, "frames joints"]]
     gains: Float[Array, "suggested candidates"]  # metres of mean joint error, the suggested candidate first
-    constant: Float[Array, "joints"] | None = None  # the deviations of held-out frames, where there are any
+    constant: Float[Array, "joints"] | None = None  # the deviations of held-out frames, if there are any
 
 
 def _gains(frames: HeldFrames, frame: int, before: Solution) -> list[float]:
-    """How much each candidate lowers the mean joint error, the suggested one first."""
+    """The decrease of the mean joint error by each candidate, the suggested one first."""
     known = [role for role in CANDIDATES if role in frames.space.skeleton.roles]
     suggested = [one.joint for one in before.uncertainty.suggestions(known)]
     start = float(frames.error(frame, before).mean())
@@ -93,7 +93,7 @@ def group_of(name: str) -> str:
 
 
 def metrics(parts: Sequence[Claims]) -> dict[str, float]:
-    """Shares held, how wide the claims are, what they gain over a constant, and what suggestions are worth."""
+    """Coverage, width of the claims, gain over constant deviations, and value of suggestions."""
     errors, deviations = np.vstack([p.errors for p in parts]), np.vstack([p.deviations for p in parts])
     opened, groups = np.vstack([p.opened for p in parts]), np.array(parts[0].groups)
     held = {share: np.vstack([p.held[share] for p in parts]) for share in parts[0].held}
@@ -123,12 +123,12 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
 
 
 def _constant(errors: Float[Array, "frames joints"]) -> Float[Array, "joints"]:
-    """The deviations that suit errors best, the same for every frame."""
+    """The best constant deviations for the errors."""
     return np.sqrt((errors**2).mean(axis=0) / 3)
 
 
 def _nats(errors: Array, deviations: Array) -> Array:
-    """-ln of the density of places, in centimetres, under an isotropic Gaussian."""
+    """Negative log density of positions, in centimetres, under an isotropic Gaussian."""
     floored = np.maximum(deviations, OPEN)
     return 3 * np.log(100 * floored) + 1.5 * np.log(2 * np.pi) + 0.5 * (errors / floored) ** 2
 

@@ -1,8 +1,8 @@
 """Protocol `video`: one camera's body, and two cameras', beside the body that all cameras of a real recording give.
 
-Errors are distances of joints seen from the pelvis, in the axes of the camera. A camera counts as calibrated, or as
-unknown: then its focal length, which way is up and the person's size are found. The same body put on the detector's
-own shape, frame by frame, is what a user of that detector has.
+Errors are joint distances relative to the pelvis, in the axes of the camera. A camera counts as calibrated, or as
+unknown: then its focal length, its up direction and the person's size are estimated. The same body fitted to the
+detector's own shape, frame by frame, is the baseline.
 """
 
 from __future__ import annotations
@@ -84,7 +84,7 @@ def run(request: Request, progress: NamedProgress) -> list[Row]:
 
 
 def followed(seen: VideoTake, truths: Sequence[CapturedPerson]) -> dict[int, tuple[int, int]]:
-    """For each true person the one who was followed by two cameras, and in how many frames that was somebody else."""
+    """For each true person the one tracked by two cameras, and the number of frames with somebody else."""
     hips = np.stack([hips_of(truth.motion) for truth in truths], axis=1)
     found = {}
     for number in range(len(seen.people.people)):
@@ -98,7 +98,7 @@ def followed(seen: VideoTake, truths: Sequence[CapturedPerson]) -> dict[int, tup
 
 
 def _captured(take: VideoTake, person: int, chosen: Sequence[int], known: str) -> CapturedPerson:
-    """The person as some cameras see them, calibrated (`yes`), with the focal length alone (`lens`), or not."""
+    """The person as seen by some cameras, calibrated (`yes`), with the focal length alone (`lens`), or not."""
     watched = take.people.watched(person, take.cameras).of_cameras(chosen)
     if known == "yes":
         return capture_person(watched)

@@ -1,4 +1,4 @@
-"""The cameras of a real recording, each as if it was a webcam: errors, shaking, and the time of every stage."""
+"""The cameras of a real recording, each used as a webcam: errors, jitter, and the time of every stage."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ from poise.vision.sources import Step
 
 Pictures = Sequence[UInt8[Array, "height width 3"]]
 
-FPS, SIDE = 30.0, 640  # of a webcam: pictures a second, and pixels along the long side
-STILL, NOISE = 3.0, 3.0  # seconds for which a picture stands still, and grey levels of its noise
+FPS, SIDE = 30.0, 640  # of a webcam: frame rate, and pixels along the long side
+STILL, NOISE = 3.0, 3.0  # seconds of a still picture, and grey levels of its noise
 
 
 def live_rows(take: VideoTake, truth: CapturedPerson, progress: NamedProgress) -> list[Row]:
@@ -54,7 +54,7 @@ def live_rows(take: VideoTake, truth: CapturedPerson, progress: NamedProgress) -
 
 
 def _performed(live: WebcamPerformance, pictures: Pictures) -> tuple[list[PerformedFrame], Array, float]:
-    """Poses, seconds of one core that both stages took for each, and how long the middle one was waited for."""
+    """Poses, processor seconds of both stages for each, and the median waiting time."""
     frames, spent, waited = [], [], []
     for number, picture in enumerate(pictures):
         begun = time.perf_counter()
@@ -89,7 +89,7 @@ def _still(picture: UInt8[Array, "height width 3"]) -> Pictures:
 
 
 def _shaking(motion: Motion) -> float:
-    """How far joints of a still person are from where they are on average, rms in millimetres, after half of it."""
+    """Jitter of a still person's joints around their mean, rms in millimetres, over the second half."""
     places = np.asarray(motion.positions)[len(motion) // 2 :]
     return 1000.0 * float(np.sqrt(np.square(places - places.mean(axis=0)).sum(axis=-1).mean()))
 

@@ -1,4 +1,4 @@
-"""How far a body that cameras see is from the true one: joints from between the hips, limbs, jitter, slide, flips."""
+"""Errors of a body seen by cameras: joints relative to the hips, limbs, jitter, slide, flips."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def _joints(motion: Motion) -> Float[Array, "frames roles 3"]:
 
 
 def _degrees(own: Array, true: Array) -> float:
-    """How far limbs are turned from the true ones, on average."""
+    """Mean angle of limbs from the true ones."""
     angles = []
     for first, last in LIMBS:
         a, b = (one[:, ROLES.index(last)] - one[:, ROLES.index(first)] for one in (own, true))
@@ -56,7 +56,7 @@ def _degrees(own: Array, true: Array) -> float:
 
 
 def _facing(joints: Float[Array, "frames roles 3"]) -> Float[Array, "frames"]:
-    """Which way the body faces, towards the camera or from it: the side of the left shoulder in the picture."""
+    """Whether the body faces the camera or away: the side of the left shoulder in the picture."""
     left, right = (joints[:, ROLES.index(f"{side}_upper_arm"), 0] for side in ("left", "right"))
     return np.asarray(left - right)
 
@@ -67,7 +67,7 @@ def _jitter(motion: Motion) -> float:
 
 
 def _slide(motion: Motion) -> float:
-    """How far the worst standing heel or toe goes over the floor during one contact, in metres."""
+    """The largest travel of a standing heel or toe over the floor during one contact, in metres."""
     stands = foot_contacts(motion).points.reshape(len(motion), 4)
     places, worst = foot_positions(motion).reshape(len(motion), 4, 3), 0.0
     for point in range(4):

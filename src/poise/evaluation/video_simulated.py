@@ -1,7 +1,7 @@
-"""Recorded clips as a detector would see them: its errors, measured on real people, on motions whose truth is known.
+"""Simulated detections of recorded clips: a detector's errors, measured on real people, on known motions.
 
-Every landmark is off by a distance that stays for the whole take and by one that changes within a tenth of a second;
-shapes exaggerate depth. What hides behind the body is not simulated, nor are sides exchanged.
+Every landmark has a constant error per take and one that changes within a tenth of a second; shapes exaggerate depth.
+Occlusion and exchanged sides are not simulated.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ from poise.motion.world import facing_directions
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, NamedProgress
 
-STAYS, CHANGES = 0.008, 0.006  # sides of the person's square that pixels are off
+STAYS, CHANGES = 0.008, 0.006  # sides of the person's square: constant and changing pixel errors
 SHAPE_STAYS, SHAPE_CHANGES = (0.025, 0.03, 0.08), (0.03, 0.03, 0.07)  # metres, along the axes of the camera
-MEMORY = 0.13  # seconds in which what changes falls to a third
+MEMORY = 0.13  # seconds: time constant of the changing errors
 SECONDS, FPS, AWAY, SQUARE = 3.0, 30.0, 4.0, 1.3  # of a take, metres of the camera, and heights of a square
 SIZE, FIELD = (720, 1280), 1.05
 VIEWS = ((0.0,), (90.0,), (0.0, 90.0))  # degrees from the front of the first frame
@@ -54,7 +54,7 @@ def simulated_rows(request: Request, progress: NamedProgress) -> list[Row]:
 
 
 def as_detected(motion: Motion, cameras: Sequence[Camera], rng: np.random.Generator) -> WatchedPerson:
-    """What the detector would say of a motion before cameras."""
+    """The simulated detections of a motion in front of cameras."""
     space = PoseSpace(motion.skeleton)
     handles = space.handles(handles_of(motion.skeleton)[0])
     places = space.points(space.q_from_frames(motion.root_positions, motion.rotations), handles)
@@ -82,7 +82,7 @@ def _errors(
     changes: Sequence[float],
     rng: np.random.Generator,
 ) -> Float[Array, "..."]:
-    """Errors of which a part stays and a part is carried on from frame to frame, with these deviations."""
+    """Errors with a constant part and a part that is correlated from frame to frame, with these deviations."""
     kept, found = np.exp(-1.0 / (MEMORY * fps)), rng.normal(size=shape)
     for frame in range(1, len(found)):
         found[frame] = kept * found[frame - 1] + np.sqrt(1.0 - kept**2) * found[frame]
@@ -90,7 +90,7 @@ def _errors(
 
 
 def _camera(motion: Motion, degrees: float) -> Camera:
-    """A camera at eye height, so many degrees from where the person faces at first, who is in the middle of its way."""
+    """A camera at eye height, at this angle from the person's first heading, aimed at the middle of the path."""
     middle, forward = motion.root_positions.mean(axis=0), facing_directions(motion)[0]
     turn = np.arctan2(forward[0], forward[2]) + np.radians(degrees)
     away = AWAY + float(np.linalg.norm(np.ptp(motion.root_positions, axis=0))) / 2

@@ -1,6 +1,6 @@
-"""The procedural performer: whole-body motion from published curves and anthropometric tables, not from recordings.
+"""The procedural performer: whole-body motion from published curves and anthropometric tables, not recordings.
 
-`act("walk")` gives a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list what can be asked for.
+`act("walk")` returns a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list the valid names.
 """
 
 from poise.performer.acting import ActedMotion, act, perform

@@ -51,11 +51,11 @@ def act(
     seed: int = 0,
     **parameters: Any,
 ) -> Motion:
-    """A motion of the named action: `act("walk", style="proud", speed=1.5, turn=0.3)`.
+    """Return a motion of the named action: `act("walk", style="proud", speed=1.5, turn=0.3)`.
 
-    `ACTIONS`, `STYLES` and `PERFORMERS` list the names; a `Style` or a `Body` of your own will do as well. The seed
-    decides the small irregularities; the frame rate only how finely the same motion is sampled. `parameters` are the
-    action's own, such as `speed`.
+    `ACTIONS`, `STYLES` and `PERFORMERS` list the names; your own `Style` or `Body` also works. The seed determines the
+    small irregularities; the frame rate only the sampling of the same motion. `parameters` are the action's own, such
+    as `speed`.
     """
     return perform(
         action, style=style, performer=performer, seconds=seconds, fps=fps, seed=seed, **parameters
@@ -72,7 +72,7 @@ def perform(
     seed: int = 0,
     **parameters: Any,
 ) -> ActedMotion:
-    """As `act`, with the foot contacts."""
+    """Like `act`, with the foot contacts."""
     chosen = _named("action", action, ACTIONS)
     manner = style if isinstance(style, Style) else _named("style", style, STYLES)
     body = performer if isinstance(performer, Body) else _named("performer", performer, PERFORMERS)
@@ -119,5 +119,5 @@ def _duration(action: Action, style: Style, seconds: float | None) -> float:
 
 def _seed(seed: int) -> int:
     if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-        raise InvalidValueError(f"a seed is a whole number from 0 up; got {seed!r}")
+        raise InvalidValueError(f"the seed must be a whole number from 0 up; got {seed!r}")
     return int(seed)

@@ -1,4 +1,4 @@
-"""Where a walker goes: speed and heading as functions of time, along a turn or through points on the floor."""
+"""The course of a walker: speed and heading as functions of time, along a turn or through points on the floor."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -11,8 +11,8 @@ from poise.types import Array
 
 Rate = Callable[[Array], Array]  # times to values
 
-_STEP = 1.0 / 240.0  # seconds between the points of the integration grid, whatever the frame rate
-# Metres (and 3 to 30 seconds) known before and after the clip, for the footfalls that reach into it.
+_STEP = 1.0 / 240.0  # seconds between the points of the integration grid, at any frame rate
+# Metres (and 3 to 30 seconds) added before and after the clip, for the footfalls that reach into it.
 _MARGIN = 5.0
 
 
@@ -27,11 +27,11 @@ class Course:
     turn_rates: Float[Array, "grid"]
 
     def position(self, times: Array) -> Float[Array, "frames 3"]:
-        """Where on the floor, at these times."""
+        """Positions on the floor at these times."""
         return self.at(self.positions, times)
 
     def heading(self, times: Array) -> Float[Array, "frames"]:
-        """The yaw of the direction of travel, at these times."""
+        """The heading at these times."""
         return self.at(self.headings, times)
 
     def at(self, values: Float[Array, "grid *n"], times: Array) -> Float[Array, "frames *n"]:
@@ -79,7 +79,7 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
     lengths, line = _rounded(_checked(points))
     travelled = integral(grid, speeds)
     positions = _along(lengths, line, travelled)
-    nearby = 0.15  # metres over which the heading is taken
+    nearby = 0.15  # metres over which the heading is computed
     chord = _along(lengths, line, travelled + nearby) - _along(lengths, line, travelled - nearby)
     headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
     floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
@@ -89,7 +89,7 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
 def _checked(points: Sequence[Sequence[float]]) -> Float[Array, "points 2"]:
     corners = np.asarray(points, dtype=np.float64)
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 2 or not np.all(np.isfinite(corners)):
-        raise InvalidValueError(f"a path is two or more (x, z) points in metres; got {points!r}")
+        raise InvalidValueError(f"a path must be two or more (x, z) points in metres; got {points!r}")
     if np.any(np.linalg.norm(np.diff(corners, axis=0), axis=1) < 0.1):
         raise InvalidValueError("neighbouring points of a path must be at least 0.1 m apart")
     return corners

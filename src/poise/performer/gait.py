@@ -120,7 +120,7 @@ class Gait:
         strike = self.when(strike_phase)
         over = self.when(strike_phase + self.at(self.passing, strike))
         middle = self.when(strike_phase + 0.6 * self.at(self.duty, strike))
-        duty = np.minimum(self.at(self.duty, strike), self.at(self.duty, middle))  # slowing down, no leg lags
+        duty = np.minimum(self.at(self.duty, strike), self.at(self.duty, middle))  # no leg lags
         off = self.when(strike_phase + duty * self._limp(side))
         yaw = self.course.heading(over) + SIDES[side] * np.radians(5.0 + style.toes_out)
         scatter = 0.008 * style.variation * self._scatter(side, strike_phase)
@@ -176,7 +176,7 @@ class Gait:
         return np.clip(0.62 + 0.11 * self.course.speed, 0.7, 1.25)
 
     def _swing_phase(self, falls: Footfalls, times: Array) -> Array:
-        """0 where the foot leaves the floor, 1 where it lands."""
+        """0 when the foot leaves the floor, 1 when it lands."""
         index = falls.current(times)
         following = np.minimum(index + 1, len(falls.strike) - 1)
         late = times - falls.off[index]
@@ -188,7 +188,7 @@ class Gait:
     # --- pelvis ------------------------------------------------------------------------------------------------
 
     def pelvis(self, times: Array) -> Float[Array, "frames 3"]:
-        """Where the pelvis is carried."""
+        """The pelvis position."""
         style, phase = self.stage.style, self.phase(times)
         running = self.at(self.running, times)
         sway = (0.022 - 0.012 * running) * style.sway * self.stage.body.height / 1.75
@@ -266,7 +266,7 @@ class Gait:
         return self.at(self._landing_height, times) + GRAVITY * (0.5 / rate) ** 2 * rise
 
     def _hip_above(self, distance: Array, pitch: Array) -> Array:
-        """The height of a hip joint this far, on the level, from the ankle of a flat foot, when that foot is rolled."""
+        """The height of a hip joint at this horizontal distance from a flat foot's ankle, when that foot is rolled."""
         body, zero = self.stage.body, np.zeros_like(distance)
         rolled = planted_ankle(body, np.zeros((len(distance), 3)), zero, pitch)
         forward = np.abs(rolled[:, 2] + body.ball[2])
@@ -348,7 +348,7 @@ class Gait:
         return self.stage.drift(purpose, hertz=hertz)
 
     def _scatter(self, side: str, strike_phase: Array) -> Array:
-        """Random numbers per footfall that do not depend on how long the clip is."""
+        """Random numbers per footfall that do not depend on the length of the clip."""
         rows = [self.stage.generator(f"{side} {phase:.1f}").standard_normal(2) for phase in strike_phase]
         return np.clip(np.array(rows).reshape(-1, 2), -2.0, 2.0)
 

@@ -1,7 +1,7 @@
-"""From what the body should do (targets per frame) to joint rotations: trunk, head, arms and legs, all in closed form.
+"""From targets per frame to joint rotations: trunk, head, arms and legs, all in closed form.
 
 A turn is a vector of angles about x (forward), y (to the left) and z (to the right: left side up), applied yaw first.
-Everything on the right side is the mirror image of the left, so limbs are solved once, for a left side.
+The right side is the mirror image of the left, so limbs are solved once, for a left side.
 """
 
 from collections.abc import Mapping
@@ -23,15 +23,15 @@ _NECK_LIMIT = np.radians(75.0)
 _LONGEST_LEG = 0.998  # of thigh plus shank: the knee keeps 7 degrees of bend
 _DEEPEST_ANKLE = np.radians(28.0)  # dorsiflexion from which a planted heel begins to rise
 _ANKLE_RANGE = np.radians(-24.0), np.radians(46.0)  # from toes up to toes down, in the air
-_STRAIGHT_LEG = 0.9995  # of thigh plus shank, where the pelvis does not mind the leg
+_STRAIGHT_LEG = 0.9995  # of thigh plus shank: beyond this the pelvis ignores the leg
 _LONGEST_ARM = 0.995  # of upper arm plus forearm
-_CLEAR_OF_SHOULDER = 0.6  # of upper arm plus forearm: how far a moving hand keeps from the shoulder
+_CLEAR_OF_SHOULDER = 0.6  # of upper arm plus forearm: smallest distance of a moving hand from the shoulder
 _DEEPEST_ELBOW = np.radians(140.0)
 
 
 @dataclass(frozen=True)
 class Reach:
-    """A place for the wrist in the world, and where the elbow points; `weight` 0 leaves the arm to its angles."""
+    """A world target of the wrist, and the elbow's direction; `weight` 0 leaves the arm to its angles."""
 
     point: Float[Array, "frames 3"]
     elbow: Float[Array, "frames 3"]
@@ -62,7 +62,7 @@ class Arm:
 
 @dataclass(frozen=True)
 class Foot:
-    """Where one ankle is, how the foot is turned, how far the toes are bent up, and what touches the floor."""
+    """The position of one ankle, the foot's rotation, the bend of the toes, and what touches the floor."""
 
     ankle: Float[Array, "frames 3"]
     turn: Float[Array, "frames 3"]
@@ -75,9 +75,9 @@ class Foot:
 
 @dataclass(frozen=True)
 class BodyTargets:
-    """What the body should do, per frame. `gaze` is the head's turn relative to `facing`, a yaw in the world.
+    """The body's targets per frame. `gaze` is the head's rotation relative to `facing`, a yaw in the world.
 
-    `upright` is the share of a style's crouch and lean that applies: none to someone who sits.
+    `upright` is the share of a style's crouch and lean that applies: none when sitting.
     """
 
     pelvis: Float[Array, "frames 3"]
@@ -130,7 +130,7 @@ def yawed(yaw: Float[Array, "*n"], v: Float[Array, "*n 3"]) -> Float[Array, "*n 
 def pose(
     body: Body, targets: BodyTargets
 ) -> tuple[Float[Array, "frames 3"], Float[Array, "frames joints 4"]]:
-    """Root positions and joint rotations that do what the targets say."""
+    """Root positions and joint rotations that meet the targets."""
     names = body.skeleton.names
     local = {name: np.broadcast_to(rot.IDENTITY, (len(targets), 4)) for name in names}
     pelvis_rotation = turned(targets.pelvis_turn)
@@ -146,7 +146,7 @@ def pose(
 
 
 def with_heels_raised(body: Body, targets: BodyTargets) -> BodyTargets:
-    """The targets with heels raised where a deep bend of the knees asks more of a planted ankle than it can give."""
+    """The targets with raised heels where a deep knee bend exceeds the range of a planted ankle."""
     pelvis_rotation = turned(targets.pelvis_turn)
     for _ in range(2):
         root = _within_reach(body, targets, pelvis_rotation)
@@ -227,7 +227,7 @@ def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Ar
 def _drawn_to(
     body: Body, upper: Array, elbow: Array, reach: Reach, to_goal: Array, to_elbow: Array
 ) -> tuple[Array, Array]:
-    """A left arm drawn from its angles' pose to a goal, its end along a straight line, around the shoulder."""
+    """A left arm moved from its angles' pose to a goal, its end along a straight line, around the shoulder."""
     first, second = body.upper_arm, body.forearm + (body.hand if reach.fingertips else 0.0)
     along = np.stack([np.cos(elbow), np.zeros_like(elbow), np.sin(elbow)], axis=-1)
     forward = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
@@ -299,7 +299,7 @@ def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple
 
 
 def _relaxed_ankle(body: Body, ankle: Array, foot: Foot) -> Array:
-    """The ankle's rotation, kept off the ends of its range while the foot is well above the floor."""
+    """The ankle's rotation, kept within its range while the foot is well above the floor."""
     aloft = _well_above(body, foot)
     bend = rot.expmap_from_quaternion(ankle)
     lowest, highest = _ANKLE_RANGE

@@ -1,4 +1,4 @@
-"""What every action works with: a body, a style, the times of the frames, and its own source of randomness."""
+"""The inputs of every action: a body, a style, the times of the frames, and a source of randomness."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ _RAISED, _BENT = np.radians(75.0), np.radians(95.0)  # angles at which an arm no
 
 @dataclass(frozen=True)
 class Stage:
-    """One performance before it is acted: who, how, when; `seed` decides its small irregularities."""
+    """One performance before it is acted: who, how, when; `seed` determines its small irregularities."""
 
     body: Body
     style: Style
@@ -36,20 +36,20 @@ class Stage:
 
     @cached_property
     def clock(self) -> Float[Array, "frames"]:
-        """The times as the style feels them: gestures planned for a neutral tempo are read off by this clock."""
+        """The times scaled by the style's tempo: gestures planned for a neutral tempo use this clock."""
         return self.times * self.style.tempo
 
     def in_real_time(self) -> Stage:
-        """The same with a clock that shows seconds, for what gravity times."""
+        """The same with a clock in seconds, for motion under gravity."""
         return replace(self, style=replace(self.style, tempo=1.0))
 
     @property
     def beats(self) -> float:
-        """How much time there is by the style's clock."""
+        """The available time by the style's clock."""
         return self.seconds * self.style.tempo
 
     def generator(self, purpose: str) -> np.random.Generator:
-        """A source of randomness for one purpose, so that adding one does not disturb the others."""
+        """A random generator for one purpose, so that adding one does not change the others."""
         return np.random.default_rng([self.seed, *purpose.encode()])
 
     def drift(self, purpose: str, *, hertz: float, channels: int = 1) -> Drift:
@@ -58,7 +58,7 @@ class Stage:
 
 
 def lively(stage: Stage, targets: BodyTargets) -> BodyTargets:
-    """The targets with the style's posture, breathing, small unrest and, for some, a tremor."""
+    """The targets with the style's posture, breathing, small irregularities and, for some, a tremor."""
     style, times = stage.style, stage.times
     unrest = np.radians(style.variation) * stage.drift("unrest", hertz=0.35, channels=9)(times)
     breath = np.sin(2 * np.pi * 0.27 * style.tempo * times + stage.generator("breath").uniform(0, 2 * np.pi))
@@ -78,7 +78,7 @@ def lively(stage: Stage, targets: BodyTargets) -> BodyTargets:
 
 
 def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
-    """The style's way of carrying an arm, as far as the arm hangs: one that is raised or bent is busy."""
+    """The style's arm posture, as far as the arm hangs: a raised or bent one is busy."""
     style = stage.style
     tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
     hangs = np.exp(-((np.asarray(arm.flexion) / _RAISED) ** 2) - (np.asarray(arm.abduction) / _RAISED) ** 2)

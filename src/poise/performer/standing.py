@@ -1,4 +1,4 @@
-"""Help for actions that are done mostly on the spot: feet placed by hand, bodies posed by key frames in degrees.
+"""Helpers for actions on the spot: feet placed by hand, bodies posed by key frames in degrees.
 
 Times here are by the stage's clock. Lengths are for a body of `REFERENCE` metres and are scaled to the performer's.
 """
@@ -27,7 +27,7 @@ HANGING = {"flexion": 2.0, "abduction": 7.0, "twist": 12.0, "elbow": 14.0, "pron
 
 @dataclass(frozen=True)
 class Place:
-    """Where a flat foot stands: from when until when, the ankle's x and z, and the yaw in degrees."""
+    """A flat foot's position: from when until when, the ankle's x and z, and the yaw in degrees."""
 
     start: float
     stop: float
@@ -37,7 +37,7 @@ class Place:
 
 
 def scale(stage: Stage) -> float:
-    """How much larger than the reference body this one is."""
+    """The body's size relative to the reference body."""
     return stage.body.height / REFERENCE
 
 
@@ -52,7 +52,7 @@ def lengths(stage: Stage, keys: Keys) -> Array:
 
 
 def arm(stage: Stage, **keys: Keys) -> Arm:
-    """An arm from key frames of its angles, in degrees; what is not given hangs."""
+    """An arm from key frames of its angles, in degrees; angles not given hang."""
     hanging: dict[str, Keys] = {name: [(0.0, value)] for name, value in HANGING.items()}
     posed_angles: dict[str, Any] = {
         name: angles(stage, values) for name, values in {**hanging, **keys}.items()
@@ -71,7 +71,7 @@ def foot(
     impact: float = 0.0,
     fade: float = 0.5,
 ) -> Foot:
-    """A foot that stands in these places, with its heel raised and turned on its ball as the keys say (degrees)."""
+    """A foot that stands at these positions, with its heel raised and rotated on its ball by the keys (degrees)."""
     size, body = scale(stage), stage.body
     yaw = np.radians([place.yaw for place in places])
     ankle = size * np.array([[place.x, 0.0, place.z] for place in places])
@@ -111,7 +111,7 @@ def posed(
     feet: Mapping[str, Foot],
     arms: Mapping[str, Arm],
 ) -> BodyTargets:
-    """Targets from key frames: the pelvis in metres from where it is when standing easily, turns in degrees."""
+    """Targets from key frames: the pelvis in metres relative to relaxed standing, turns in degrees."""
     position = lengths(stage, pelvis) + sway(stage)
     position[:, 1] += standing_height(stage)
     frames = len(position)
@@ -139,10 +139,10 @@ def sway(stage: Stage) -> Float[Array, "frames 3"]:
 
 
 def starts(stage: Stage, period: float) -> Float[Array, "repetitions"]:
-    """When repetitions of something that takes `period` begin; the last may be cut by the end of the clip."""
+    """The start times of repetitions with this `period`; the last may be cut by the end of the clip."""
     return period * np.arange(max(1, int(np.ceil(stage.beats / period - 1e-6))))
 
 
 def repeated(keys: Keys, beginnings: Sequence[float] | Array) -> list[Key]:
-    """The same keys once for every beginning."""
+    """The same keys once for every start time."""
     return [(start + time, value) for start in beginnings for time, value in keys]

@@ -1,4 +1,4 @@
-"""Feet on the floor: where and when each is planted, how it rolls from heel to toe, and how it swings between.
+"""Feet on the floor: the time and position of each footfall, its roll from heel to toe, and the swing between.
 
 A planted foot turns about the back of the heel while the toes are up and about the base of the toes while the heel is
 up (at last about the tips of the toes), so that what touches the floor does not move. A swing is any free movement,
@@ -22,13 +22,13 @@ PlantedAngle = Callable[[Array, Array], Array]  # times and footfall numbers to 
 
 _TOUCHING = np.radians(1.5)  # a heel (or the toes) raised by less counts as on the floor
 _TOES_BEND_FIRST = np.radians(30.0)
-_RELEASE = 0.3  # share of a swing at either end in which the pelvis still minds the leg's reach
+_RELEASE = 0.3  # share of a swing at either end in which the leg's reach still limits the pelvis
 _DIFFERENCE = 2e-3  # seconds, for velocities at the ends of a swing
 
 
 @dataclass(frozen=True)
 class Footfalls:
-    """One foot's footfalls in order: when it lands and leaves, where the base of the toes is, and the yaw."""
+    """One foot's footfalls in order: landing and leaving times, position of the base of the toes, and yaw."""
 
     strike: Float[Array, "steps"]
     off: Float[Array, "steps"]
@@ -36,19 +36,19 @@ class Footfalls:
     yaw: Float[Array, "steps"]
 
     def current(self, times: Float[Array, "frames"]) -> Int[Array, "frames"]:
-        """The number of the last footfall before each time."""
+        """The index of the last footfall before each time."""
         return np.clip(np.searchsorted(self.strike, times, side="right") - 1, 0, len(self.strike) - 1)
 
 
 @dataclass(frozen=True)
 class Stepping:
-    """How a foot goes through its footfalls: pitch (heel up) and extra yaw while planted, and its swing between."""
+    """A foot's motion through its footfalls: pitch (heel up) and extra yaw while planted, and its swing between."""
 
     body: Body
     falls: Footfalls
     pitch: PlantedAngle
     yaw: PlantedAngle = lambda times, _: np.zeros_like(times)
-    free: FreeFoot | None = None  # straight to the next footfall, unless said otherwise
+    free: FreeFoot | None = None  # by default straight to the next footfall
     lift: float = 0.0  # metres, added in the middle of the swing
     impact: float = 0.0  # share of the free foot's speed with which it hits the floor
     fade: float = 0.5  # share of the swing over which the match with either planted end fades

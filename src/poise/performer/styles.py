@@ -12,7 +12,7 @@ from types import MappingProxyType
 
 @dataclass(frozen=True)
 class Style:
-    """How an action is done. The defaults are the neutral style."""
+    """The manner of an action. The defaults are the neutral style."""
 
     name: str = "neutral"
     # timing

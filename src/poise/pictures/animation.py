@@ -1,4 +1,4 @@
-"""Animations: a clip as a GIF or an MP4, seen by a camera that fits the motion or goes along with it."""
+"""Animations: a clip as a GIF or an MP4, seen by a camera that fits the motion or follows it."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ from poise.types import Array, Progress
 ANIMATIONS = (".gif", ".mp4")
 _ELEVATION = np.radians(9.0)
 _TURN, _TURN_TRAVEL = np.radians(38.0), np.radians(52.0)
-_ROOM = 1.6  # metres that a person may cross before the camera goes along
-_SMOOTH_SECONDS = 0.6  # of the camera's own way
+_ROOM = 1.6  # metres that a person may move before the camera follows
+_SMOOTH_SECONDS = 0.6  # of the camera's own path
 _CODECS = ("vp09", "mp4v")  # the first plays in browsers; the second is in every build of OpenCV
 _PALETTE_LOOKS = 6  # frames from which a GIF takes its colours
 
@@ -43,10 +43,10 @@ def animate(
     title: str | None = None,
     progress: Progress | None = None,
 ) -> Path:
-    """Writes a clip as .gif or .mp4 at its own speed; returns the path.
+    """Write a clip as .gif or .mp4 at its own speed; return the path.
 
     `fps` is the rate of the pictures, by default at most 25 for a GIF and 30 for an MP4. `progress` is called after
-    every picture with how many are done and how many there will be.
+    every picture with the number done and the total.
     """
     target = Path(path)
     extension = target.suffix.lower()
@@ -65,7 +65,7 @@ def animate(
 
 @dataclass(frozen=True, eq=False)
 class _Camera:
-    """A view for the first place on the camera's way, and the way itself."""
+    """A view for the first position on the camera's path, and the path itself."""
 
     view: PictureView
     way: Float[Array, "frames 3"]
@@ -73,7 +73,7 @@ class _Camera:
 
 @dataclass(frozen=True, eq=False)
 class _Reel:
-    """Which frames are drawn, seen how, under which title."""
+    """The drawn frames, their views and titles."""
 
     show: StagedFrames
     camera: _Camera
@@ -106,7 +106,9 @@ def _even(size: tuple[int, int]) -> tuple[int, int]:
     """The size in even numbers, which video needs."""
     width, height = size
     if not (64 <= width <= 4096 and 64 <= height <= 4096):
-        raise InvalidValueError(f"an animation is 64 to 4096 pixels wide and high; got {width} x {height}")
+        raise InvalidValueError(
+            f"an animation must be 64 to 4096 pixels wide and high; got {width} x {height}"
+        )
     return width - width % 2, height - height % 2
 
 
@@ -127,7 +129,7 @@ def _told(reel: _Reel, progress: Progress | None) -> Iterator[Image.Image]:
 
 
 def _camera(show: StagedFrames, size: tuple[int, int]) -> _Camera:
-    """Fits everything where the motion stays in one place, else goes along with the person."""
+    """Fit everything if the motion stays in one place, else follow the person."""
     looks = looked_at(show.frames)
     spread = np.ptp(show.centres[:, [0, 2]], axis=0).max()
     way = (
@@ -147,7 +149,7 @@ def _camera(show: StagedFrames, size: tuple[int, int]) -> _Camera:
 
 
 def _smoothed(centres: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:
-    """The way of the body without its sway: a mean over a window, three times."""
+    """The path of the body without its sway: a moving average, three times."""
     half = min(max(1, round(_SMOOTH_SECONDS * fps / 2)), max(1, (len(centres) - 1) // 2))
     kernel = np.full(2 * half + 1, 1.0 / (2 * half + 1))
     way = centres
@@ -189,10 +191,10 @@ def _palette(reel: _Reel) -> Image.Image:
 
 
 def write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:
-    """Pictures of one even size as a film: H.264, which plays everywhere, where PyAV is installed; else VP9."""
+    """Write pictures of one even size as a film: H.264, which plays everywhere, if PyAV is installed; else VP9."""
     encode = _by_opencv if find_spec("av") is None else _by_av
     with replacing(target, "wb") as file, tempfile.TemporaryDirectory() as folder:
-        part = Path(folder) / "clip.mp4"  # encoders write to a name, not to an open file
+        part = Path(folder) / "clip.mp4"  # encoders write to a file name, not to an open file
         encode(pictures, size, part, rate)
         with part.open("rb") as written:
             shutil.copyfileobj(written, file)

@@ -1,4 +1,4 @@
-"""Words on pictures: titles, times under poses and the key that says which colour is left and which is right."""
+"""Text on pictures: titles, times under poses and the legend of the left and right colours."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ INK, PALE_INK = (52, 54, 60), (128, 130, 136)
 
 
 def write_title(image: Image.Image, title: str, detail: str = "", *, scale: float = 1.0) -> None:
-    """A title at the top left with a paler detail after it, cut short where it would meet the key."""
+    """A title at the top left with a paler detail after it, truncated before the legend."""
     draw, margin = ImageDraw.Draw(image), round(14 * scale)
     room = image.width - key_width(scale) - 3 * margin
     title = _shortened(title, font(scale, 17), room)
@@ -23,7 +23,7 @@ def write_title(image: Image.Image, title: str, detail: str = "", *, scale: floa
 
 
 def write_key(image: Image.Image, *, scale: float = 1.0) -> None:
-    """Which colour is left and which right, at the top right."""
+    """The legend of the left and right colours, at the top right."""
     draw, margin = ImageDraw.Draw(image), 14 * scale
     x = image.width - margin - key_width(scale)
     for side in ("left", "right"):
@@ -40,7 +40,7 @@ def write_under(image: Image.Image, text: str, at: tuple[float, float], *, scale
 
 
 def key_width(scale: float) -> float:
-    """How wide the key is."""
+    """The width of the legend."""
     return sum(24 * scale + font(scale, 13).getlength(side) for side in ("left", "right")) - 10 * scale
 
 
@@ -57,6 +57,6 @@ def _shortened(text: str, face: ImageFont.FreeTypeFont | ImageFont.ImageFont, ro
 
 
 def colour_bytes(colour: Colour) -> tuple[int, int, int]:
-    """A colour as Pillow takes it."""
+    """A colour in Pillow's form."""
     red, green, blue = (round(255 * part) for part in colour)
     return red, green, blue

@@ -1,7 +1,7 @@
 """Pictures of a style's latent space, as Figs. 1 to 3 of Grochow et al. 2004.
 
-Grey is how good a place is, -D/2 ln sigma^2 - |x|^2 / 2, the lighter the better. A plus is a training pose, coloured by
-time; red ones are active.
+Grey is the log-likelihood of a place, -D/2 ln sigma^2 - |x|^2 / 2, the lighter the better. A plus is a training pose,
+coloured by time; red ones are active.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ _DPI = 100
 
 
 def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
-    """Fig. 1: the likelihood map with training poses (orange) and made-up ones (green), each joined to its place."""
+    """Fig. 1: the likelihood map with training poses (orange) and novel ones (green), each connected to its place."""
     plane = LatentPlane.of(prior.latents)
     novel = novel_latents(prior, MADE_UP, np.random.default_rng(seed))
     places = np.concatenate([spread_latents(prior, SHOWN), novel])
@@ -64,7 +64,7 @@ def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Im
 
 
 def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
-    """Fig. 3: the model itself, the one between and the smooth one, as maps and as surfaces."""
+    """Fig. 3: the model itself, the intermediate and the smooth one, as maps and as surfaces."""
     plane = LatentPlane.of(prior.latents)
     plot = Plot(figsize=(13.2, 8.6), dpi=_DPI, facecolor=PAPER)
     for column, (name, kernel) in enumerate(zip(STAGES, reversed(prior.kernels), strict=True)):
@@ -79,7 +79,7 @@ def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
 
 
 def draw_learning_curve(prior: LatentPrior) -> Image.Image:
-    """The loss after every round of learning: L_GP and, of inactive poses, L_IK."""
+    """The loss after every round of learning: L_GP and, for inactive poses, L_IK."""
     curve = prior.learning_curve
     plot, (axes,) = _plot(1, width=7.0, height=4.2)
     plot.subplots_adjust(left=0.15, right=0.97, bottom=0.13, top=0.9)
@@ -124,7 +124,7 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
 
 
 def draw_map(axes: Axes, space: LatentSpace, plane: LatentPlane) -> Extent:
-    """The likelihood map in grey, and what part of the plane it shows."""
+    """The likelihood map in grey, and its extent in the plane."""
     values, extent = mapped(space, plane)
     _grey(axes, values, extent)
     return extent
@@ -177,7 +177,7 @@ def _surface(plot: Plot, space: LatentSpace, plane: LatentPlane, column: int) ->
 
 
 def _ellipse(mean: Float[Array, "2"], covariance: Float[Array, "2 2"]) -> Ellipse:
-    """Two deviations around a Gaussian's mean."""
+    """The two-sigma ellipse of a Gaussian."""
     values, vectors = np.linalg.eigh(covariance)
     angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
     width, height = (4.0 * float(np.sqrt(value)) for value in (values[1], values[0]))
@@ -199,7 +199,7 @@ def _parameters(kernel: Kernel) -> str:
 
 
 def _pose_tiles(poses: list[Pose], colours: list[Colour]) -> list[Image.Image]:
-    """The poses one by one, in one colour each, by one camera and at one scale."""
+    """The poses one by one, in one colour each, with one camera and scale."""
     figures = [_facing_camera(pose, colour) for pose, colour in zip(poses, colours, strict=True)]
     points = np.concatenate([shown.vertices for shown in figures])
     view = fitted(
@@ -210,7 +210,7 @@ def _pose_tiles(poses: list[Pose], colours: list[Colour]) -> list[Image.Image]:
 
 
 def _facing_camera(pose: Pose, colour: Colour) -> Figure:
-    """A body that faces +Z, its middle above the origin and its soles on the floor."""
+    """A body facing +Z, centred above the origin with its soles on the floor."""
     positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
     angle = -facing_of(pose.skeleton, positions[None])
     turn = np.array([

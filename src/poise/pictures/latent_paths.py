@@ -1,7 +1,7 @@
 """Pictures of motion in a latent space (Urtasun et al. 2008, Figs. 1, 2 and 5): training and generated paths.
 
-Light places are where the model is sure. Training paths are coloured by activity, frames at which the left and the
-right foot land are marked, and what a simulation or an animation went through is drawn above them.
+Light places are where the model is certain. Training paths are coloured by activity, landings of the left and the
+right foot are marked, and the path of a simulation or an animation is drawn above them.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _DPI = 100
 
 
 def draw_latent_paths(prior: DynamicsPrior, paths: Paths | None = None, *, title: str = "") -> Image.Image:
-    """The latent space in three dimensions, and as a map of where the model is sure."""
+    """The latent space in three dimensions, and as a map of the model's certainty."""
     plot = Plot(figsize=(13.6, 7.0), dpi=_DPI, facecolor=PAPER)
     if prior.dimensions >= 3:
         draw_paths_3d(plot.add_axes((0.0, 0.02, 0.5, 0.88), projection="3d"), prior, paths or {})
@@ -80,7 +80,7 @@ def draw_paths_3d(axes: Any, prior: DynamicsPrior, paths: Paths) -> None:
 
 
 def draw_paths_2d(axes: Axes, prior: DynamicsPrior, paths: Paths) -> None:
-    """The plane in which training points spread most, light where the model is sure."""
+    """The plane in which training points spread most, light where the model is certain."""
     latents, frames = prior.latents, prior.frames
     plane = LatentPlane.of(latents)
     draw_map(axes, prior, plane)

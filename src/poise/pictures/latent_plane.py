@@ -1,8 +1,8 @@
-"""The plane in which a latent space is seen, and how likely its places are.
+"""The plane in which a latent space is shown, and the likelihood of its places.
 
-A space of more than two dimensions is seen along the directions in which its training points spread least: in the plane
-of the two in which they spread most, and at every place of it the best of the places behind, at the depths of the
-training points near by.
+A space of more than two dimensions is projected along the directions in which its training points spread least: to the
+plane of the two in which they spread most. Every place shows the best of the points behind it, at the depths of the
+nearby training points.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ MARGIN = 0.16  # of the training points' extent, around them
 
 @dataclass(frozen=True, eq=False)
 class LatentPlane:
-    """The plane in which a latent space is drawn: its middle, and all directions from the most spread to the least."""
+    """The plane in which a latent space is drawn: its centre, and all directions by decreasing spread."""
 
     middle: Float[Array, "latent"]
     directions: Float[Array, "latent latent"]
@@ -39,20 +39,20 @@ class LatentPlane:
         return cls(middle, directions * signs[:, None])
 
     def split(self, points: Float[Array, "n latent"]) -> tuple[Float[Array, "n 2"], Float[Array, "n depths"]]:
-        """Where points appear in the plane, and how deep they lie behind it."""
+        """The positions of points in the plane, and their depths behind it."""
         seen = (points - self.middle) @ self.directions.T
         if seen.shape[1] == 1:
             seen = np.column_stack([seen, np.zeros(len(seen))])
         return seen[:, :2], seen[:, 2:]
 
     def joined(self, seen: Float[Array, "n 2"], depths: Float[Array, "n depths"]) -> Float[Array, "n latent"]:
-        """The points that appear there, that deep."""
+        """The points at these positions and depths."""
         coordinates = np.column_stack([seen, depths])[:, : len(self.middle)]
         return np.asarray(self.middle + coordinates @ self.directions)
 
 
 def mapped(space: LatentSpace, plane: LatentPlane) -> tuple[Float[Array, "rows columns"], Extent]:
-    """The likelihood map around all training points, its rows from the bottom up, and what it covers."""
+    """The likelihood map around all training points, its rows from the bottom up, and its extent."""
     extent = extent_of(plane.split(space.latents)[0])
     places, shape = places_in(extent)
     return likelihood_grid(space, plane, places).reshape(shape), extent
@@ -84,7 +84,7 @@ def extent_of(seen: Float[Array, "n 2"]) -> Extent:
 
 
 def places_in(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:
-    """Places all over an extent, row by row from the bottom, and how many rows and columns they are."""
+    """Places over an extent, row by row from the bottom, and the numbers of rows and columns."""
     left, right, bottom, top = extent
     longer = max(right - left, top - bottom)
     columns, rows = (max(2, round(GRID * side / longer)) for side in (right - left, top - bottom))

@@ -1,4 +1,4 @@
-"""A picture of a solved take: which markers were seen and filled when, how surely, and the body with its markers."""
+"""A picture of a solved take: seen and filled markers over time, their uncertainty, and the body with its markers."""
 
 from __future__ import annotations
 

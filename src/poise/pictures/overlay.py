@@ -1,4 +1,4 @@
-"""A pose over the photo it was found in, and its alternatives from the side with the rays of the points (Fig. 5)."""
+"""A pose over its photo, and its alternatives from the side with the rays of the points (Fig. 5)."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def render_photo(pose: Pose, camera: Camera, size: tuple[int, int]) -> Image.Ima
 
 
 def _front(photo: Image.Image, camera: Camera, points: Points, pose: Pose) -> Image.Image:
-    """The skeleton's bones over the photo, and the points as yellow circles."""
+    """Draw the skeleton's bones over the photo, and the points as yellow circles."""
     scale = _HEIGHT / photo.height
     image = photo.convert("RGB").resize(
         (max(1, round(photo.width * scale)), _HEIGHT), Image.Resampling.LANCZOS
@@ -93,7 +93,7 @@ def _side(pose: Pose, camera: Camera, points: Points, *, title: str) -> Image.Im
 def _rays(
     camera: Camera, points: Points, middle: Float[Array, "3"]
 ) -> list[tuple[Float[Array, "3"], Float[Array, "3"]]]:
-    """Each point's ray, from before the body to behind it."""
+    """Draw each point's ray, from in front of the body to behind it."""
     depth, found = float(np.linalg.norm(middle - camera.centre)), []
     for pixel in points.values():
         ray = camera.ray(np.asarray(pixel, dtype=np.float64))
@@ -108,7 +108,7 @@ def _figure(pose: Pose) -> Figure:
 
 
 def _sides(skeleton: Skeleton) -> list[str]:
-    """Per joint the tone of its side: that of the nearest joint above with a role."""
+    """Per joint the tone of its side: that of the nearest ancestor with a role."""
     roles = {name: role.partition("_")[0] for role, name in skeleton.roles.items()}
     sides: list[str] = []
     for joint, name in enumerate(skeleton.names):

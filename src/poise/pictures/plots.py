@@ -1,4 +1,4 @@
-"""What charts and latent spaces are drawn with: Matplotlib, which is optional."""
+"""Matplotlib for charts and latent spaces; it is optional."""
 
 from poise.errors import MissingExtraError
 

@@ -26,7 +26,7 @@ _TARGET: Colour = (0.80, 0.10, 0.38)
 _GHOST: Colour = (0.34, 0.40, 0.52)
 _GHOST_OPACITY = 0.40
 _TARGET_RADIUS = 0.024  # of the height
-_APART = 0.01  # metres between joint and target from which a rod shows the gap
+_APART = 0.01  # metres between joint and target from which a rod is drawn
 
 
 def draw_pose(
@@ -38,16 +38,17 @@ def draw_pose(
     title: str = "",
     floor: float | None = None,
 ) -> Image.Image:
-    """A picture of one pose.
+    """Draw one pose.
 
-    `handles` are target points in metres, drawn as spheres; given by joint name or role, a rod joins each to its joint
-    where they are apart. `ghosts` are other poses, pale behind this one. `floor` is its height, found when not given.
+    `handles` are target points in metres, drawn as spheres; given by joint name or role, a rod connects each to its
+    joint if they are apart. `ghosts` are other poses, pale behind this one. `floor` is its height, by default
+    estimated.
     """
     return draw_panels({title: pose}, handles=handles, ghosts=ghosts, size=size, floor=floor)
 
 
 def draw_model(prior: Prior, *, poses: int = 5, size: tuple[int, int] = (240, 320)) -> Image.Image:
-    """A picture of some poses that a model knows, side by side; `size` is that of one."""
+    """A picture of a model's known poses, side by side; `size` is that of one."""
     maps, ups = prior.known_poses()
     chosen = np.unique(np.round(np.linspace(0, len(maps) - 1, poses)).astype(np.int64))
     known = [prior.space.pose_from_q(prior.space.standing(maps[k], ups[k])) for k in chosen]
@@ -64,7 +65,7 @@ def draw_panels(
     columns: int | None = None,
     floor: float | None = None,
 ) -> Image.Image:
-    """Named poses side by side, all seen by one camera and with the same handles and ghosts: made for comparing."""
+    """Named poses side by side, with one camera and the same handles and ghosts, for comparison."""
     if not poses:
         raise InvalidValueError("there is no pose to draw")
     bodies = {name: _Body(pose) for name, pose in poses.items()}
@@ -92,7 +93,7 @@ class _Body:
 
     @property
     def height(self) -> float:
-        """From the lowest to the highest point of the skeleton at full length, roughly: for the size of markers."""
+        """The approximate height of the fully extended skeleton, for the size of markers."""
         return max(0.3, self.pose.skeleton.height)
 
 
@@ -101,7 +102,7 @@ def _floor_of(bodies: Sequence[_Body]) -> float:
 
 
 def _targets(handles: Handles) -> list[tuple[str | None, Float[Array, "3"]]]:
-    """Each handle's joint, where it has one, and its target."""
+    """Each handle's joint, if it has one, and its target."""
     pairs = list(handles.items()) if isinstance(handles, Mapping) else [(None, point) for point in handles]
     found = [(name, np.asarray(point, dtype=np.float64)) for name, point in pairs]
     for name, point in found:
@@ -137,7 +138,7 @@ def _panel(
 
 
 def _marks(body: _Body, handles: Handles) -> list[Figure]:
-    """A sphere at each target, and a rod from the joint that should be there and is not."""
+    """A sphere at each target, and a rod from its joint if that is elsewhere."""
     found = []
     for name, point in _targets(handles):
         found.append(marker(point, radius=_TARGET_RADIUS * body.height, colour=_TARGET))

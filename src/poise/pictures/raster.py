@@ -1,4 +1,4 @@
-"""A small software rasteriser, compiled: z-buffered triangles, deferred shading, soft shadows and an endless floor."""
+"""A small compiled software rasteriser: z-buffered triangles, deferred shading, soft shadows and an endless floor."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def fill_triangles(
         bx, by, bz = points[j, 0], points[j, 1], points[j, 2]
         cx, cy, cz = points[m, 0], points[m, 1], points[m, 2]
         area = (bx - ax) * (cy - ay) - (by - ay) * (cx - ax)
-        if not (area < 0.0 and az > 0.0 and bz > 0.0 and cz > 0.0):  # rows run down: facing is clockwise here
+        if not (area < 0.0 and az > 0.0 and bz > 0.0 and cz > 0.0):  # clockwise: rows run down
             continue
         left, right = max(0, int(np.ceil(min(ax, bx, cx)))), min(width - 1, int(np.floor(max(ax, bx, cx))))
         top, bottom = max(0, int(np.ceil(min(ay, by, cy)))), min(height - 1, int(np.floor(max(ay, by, cy))))
@@ -49,7 +49,7 @@ def fill_triangles(
 
 @compiled
 def sample(texture: Float[Array, "rows columns"], row: float, column: float) -> float:
-    """A texture read between its texels; zero outside."""
+    """A texture with bilinear interpolation; zero outside."""
     rows, columns = texture.shape
     if not (0.0 <= row < rows - 1 and 0.0 <= column < columns - 1):
         return 0.0
@@ -102,7 +102,7 @@ def shade(
     opacity: float,
     canvas: Float[Array, "height width 3"],
 ) -> None:
-    """Paints the surface seen in each pixel over a canvas, by how much of the pixel it covers.
+    """Paint the visible surface of each pixel over a canvas, weighted by its coverage.
 
     A vertex is (position, normal, colour). A light is (direction towards it, colour, wrap); the first one casts
     shadows. Light axes are an origin, the two axes of the shadow map and the direction towards the light.
@@ -118,7 +118,7 @@ def shade(
                 k = hit[y, x]
                 if k < 0:
                     continue
-                # Samples of one colour at about one depth share the light of the first of them.
+                # Samples with one colour and about one depth share the light of the first of them.
                 same = last >= 0 and vertices[triangles[k, 0], 6] == vertices[triangles[last, 0], 6]
                 if not (same and abs(1.0 / nearness[y, x] - 1.0 / last_near) < 0.03):
                     last, last_near = k, nearness[y, x]
@@ -159,7 +159,7 @@ def _between(
 
 @compiled
 def _crowded(y: int, x: int, reach: int, nearness: Float[Array, "sub_height sub_width"]) -> float:
-    """How many of four neighbours belong to something well in front; darker there, limbs read against the body."""
+    """The number of four neighbours that belong to something well in front: darkened, so that limbs stand out."""
     height, width = nearness.shape
     crowd = 0.0
     for step in range(4):
@@ -211,7 +211,7 @@ def _shadowed(
     light_nearness: Float[Array, "rows columns"],
     texel: float,
 ) -> float:
-    """How much of the light is hidden from a point, smoothed over neighbouring texels of the shadow map."""
+    """The share of the light that is blocked at a point, smoothed over neighbouring texels of the shadow map."""
     facing = 0.0
     for a in range(3):
         facing += point[3 + a] * light_axes[3, a]
@@ -248,7 +248,7 @@ def paint_floor(
     texel: float,
     out: Float[Array, "height width 3"],
 ) -> None:
-    """Paints the backdrop: a floor with a grid and shadows that fades into the background with distance.
+    """Paint the backdrop: a floor with a grid and shadows that fades into the background with distance.
 
     Rays are the direction through pixel (0, 0), the change per column and per row. Floor is (height, centre x, centre
     z, radius at which it has faded); grid is (spacing of lines, strength, half width in metres); colours are background
@@ -302,7 +302,7 @@ def _map_from_floor(height: float, light_axes: Float[Array, "4 3"], texel: float
 
 @compiled
 def _grid_line(x: float, grid: Float[Array, "3"], footprint: float) -> float:
-    """How much of a pixel's footprint a grid line covers."""
+    """The share of a pixel's footprint that a grid line covers."""
     from_line = abs(x / grid[0] - np.round(x / grid[0])) * grid[0]
     half = 0.5 * footprint
     covered = min(from_line + half, grid[2]) - max(from_line - half, -grid[2])

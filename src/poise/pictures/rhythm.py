@@ -1,4 +1,4 @@
-"""Draws the rhythm of clips, a row each: when the feet stand, the phase that goes with it, and points of transition."""
+"""Draw the rhythm of clips, a row each: foot contacts, the phase, and transition points."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ from poise.types import Array
 
 _DPI, _WIDTH, _ROW = 100, 11.0, 1.25
 _LETTER = 0.075  # width of one of a title's, in inches like the others
-OTHERS = "#6b46c1"  # transition points that are no landings
+OTHERS = "#6b46c1"  # transition points that are not landings
 
 
 @dataclass(frozen=True, eq=False)
 class RhythmRow:
-    """What is drawn of one clip."""
+    """The data of one clip to draw."""
 
     title: str
     fps: float

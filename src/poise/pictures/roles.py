@@ -1,4 +1,4 @@
-"""A character from the front with what Poise takes its joints for, to confirm or to correct."""
+"""A character from the front with the roles of its joints, for checking."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _CHAINS = (
 
 
 def draw_roles(character: Motion) -> Image.Image:
-    """The character in its own pose, a ball at every joint with a role, and the names of role and joint beside it."""
+    """The character in its own pose, a ball at every joint with a role, and the names of role and joint."""
     shown, skeleton = stage(character), character.skeleton
     at = {role: character.positions[role][0] for role in skeleton.roles}
     radius = _RADIUS * max(skeleton.height, 0.1)
@@ -56,7 +56,7 @@ def _tone(role: str) -> str:
 
 
 def _write(image: Image.Image, places: dict[str, np.ndarray]) -> None:
-    """Words in two columns, in the order of height, each with a line to its joint."""
+    """Labels in two columns, ordered by height, each with a line to its joint."""
     draw, face = ImageDraw.Draw(image), labels.font(1.0, 13)
     middle = image.width / 2
     for to_left in (True, False):

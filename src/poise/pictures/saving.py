@@ -1,4 +1,4 @@
-"""Saves a picture of whatever it is given, in the way the file's extension asks for."""
+"""Save a picture of any object, in the format of the file's extension."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ Shown = Motion | Markers | Pose | Prior | Image.Image
 
 
 def save(shown: Shown, path: str | os.PathLike[str], **options: Any) -> Path:
-    """Writes a picture: .png is a contact sheet (or the one pose, or the image given), .gif and .mp4 an animation.
+    """Write a picture: .png is a contact sheet (or the single pose, or the given image), .gif and .mp4 an animation.
 
     Options are those of `contact_sheet`, `draw_pose` or `animate`.
     """
@@ -45,7 +45,7 @@ def save(shown: Shown, path: str | os.PathLike[str], **options: Any) -> Path:
 
 
 def picture(shown: Shown, **options: Any) -> Image.Image:
-    """What `save` writes as .png: a contact sheet, the one pose, poses that a model knows, or the image given."""
+    """The image that `save` writes as .png: a contact sheet, the single pose, a model's known poses, or the image."""
     if isinstance(shown, Image.Image):
         return shown
     draw: Callable[..., Image.Image] = draw_model
@@ -58,7 +58,7 @@ def picture(shown: Shown, **options: Any) -> Image.Image:
 
 
 def _check(function: Callable[..., Any], options: dict[str, Any]) -> None:
-    """Refuses an option that the function does not take."""
+    """Raise on an option that the function does not have."""
     parameters = inspect.signature(function).parameters.values()
     valid = [parameter.name for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY]
     for name in options:

@@ -21,7 +21,7 @@ _SHADOW_BLUR = 0.035  # metres
 
 @dataclass(frozen=True)
 class Paper:
-    """The colours (sRGB) and the grid of the floor that scenes stand on."""
+    """The colours (sRGB) and the grid of a scene's floor."""
 
     top: Colour = (0.964, 0.964, 0.960)
     bottom: Colour = (0.964, 0.964, 0.960)
@@ -34,7 +34,7 @@ class Paper:
 
 @dataclass(frozen=True)
 class Floor:
-    """Where the floor is: its height, the middle (x, z) of what is seen of it, and how far off it has faded away."""
+    """The floor: its height, the centre (x, z) of its visible part, and the radius at which it has faded out."""
 
     height: float = 0.0
     middle: tuple[float, float] = (0.0, 0.0)
@@ -43,7 +43,7 @@ class Floor:
 
 @dataclass(frozen=True, eq=False)
 class Figure:
-    """Something to draw: a closed mesh in the world with linear colours per vertex."""
+    """A drawable object: a closed mesh in the world with linear colours per vertex."""
 
     vertices: Float[Array, "vertices 3"]
     normals: Float[Array, "vertices 3"]
@@ -60,7 +60,7 @@ def figure(
     opacity: float = 1.0,
     tint: Colour | None = None,
 ) -> Figure:
-    """A mannequin in a pose; with a tint it takes that one colour."""
+    """A mannequin in a pose, optionally tinted in one colour."""
     vertices, normals = mannequin.posed(positions, matrices)
     tones = np.array(list(TONES.values()) if tint is None else [tint] * len(TONES))
     return Figure(vertices, normals, mannequin.triangles, linear(tones)[mannequin.tones], opacity)
@@ -103,9 +103,9 @@ def render(
     paper: Paper | None = None,
     over: Sequence[Figure] = (),
 ) -> UInt8[Array, "height width 3"]:
-    """The picture a view takes of figures on a floor.
+    """The picture of figures on a floor from a view.
 
-    See-through figures lie beneath the solid ones; those in `over` shine faintly through what hides them.
+    Transparent figures are below the solid ones; those in `over` shine faintly through what hides them.
     """
     from poise.pictures import raster
 
@@ -129,7 +129,7 @@ def render(
 
 
 def floor_under(figures: Sequence[Figure], height: float = 0.0) -> Floor:
-    """A floor that reaches a little further than what stands on it."""
+    """A floor slightly larger than what stands on it."""
     figures = [f for f in figures if len(f.vertices)]
     if not figures:
         return Floor(height)
@@ -159,7 +159,7 @@ def _paper_colours(paper: Paper) -> Float[Array, "4 3"]:
 
 
 def _light(view: PictureView) -> Float[Array, "3"]:
-    """Towards the main light: above, in front and to the left of whoever looks, so that no picture is dark."""
+    """The direction to the main light: above, in front and to the left of the viewer, so that no picture is dark."""
     level_back = np.array([view.back[0], 0.0, view.back[2]]) / np.hypot(view.back[0], view.back[2])
     light = -0.55 * view.right + np.array([0.0, 1.0, 0.0]) + 0.50 * level_back
     return light / np.linalg.norm(light)
@@ -178,7 +178,7 @@ def _lights(view: PictureView, light: Float[Array, "3"]) -> Float[Array, "lights
 
 
 def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "4 3"], Array, Array, float]:
-    """What the light sees: the axes of its map, nearness to it per texel, a blurred shadow, and the texel's size."""
+    """The shadow map: its axes, the depth per texel, a blurred shadow, and the texel's size."""
     from poise.pictures import raster
 
     across = np.cross([0.0, 1.0, 0.0], light) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], light))
@@ -211,7 +211,7 @@ def _blend(
     view: PictureView,
     lit: tuple[Array, Array, Array, float],
 ) -> None:
-    """Draws one figure over the canvas, several samples a pixel, only where it is."""
+    """Draw one figure over the canvas, several samples per pixel, within its bounding box."""
     from poise.pictures import raster
 
     points = view.project(shown.vertices)
@@ -233,7 +233,7 @@ def _blend(
 
 
 def _window(points: Float[Array, "vertices 3"], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """The pixels that points in front of the camera may touch: left, top, right, bottom."""
+    """The bounding box of points in front of the camera, in pixels: left, top, right, bottom."""
     visible = points[points[:, 2] > 0.0]
     if len(visible) == 0:
         return None

@@ -1,4 +1,4 @@
-"""Contact sheets: the poses of a clip side by side on one floor, to be read at a glance."""
+"""Contact sheets: the poses of a clip side by side on one floor."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from poise.types import Array
 
 LAYOUTS = ("auto", "travel", "row")
 _ELEVATION = np.radians(9.0)
-_TURN, _TURN_TRAVEL = np.radians(38.0), np.radians(62.0)  # of the camera from where the body faces or goes
+_TURN, _TURN_TRAVEL = np.radians(38.0), np.radians(62.0)  # of the camera from the heading or the path
 _MOST_POSES = 200
-_LENS = 14.0  # a long lens: poses at the ends look as those in the middle
+_LENS = 14.0  # a long lens: poses at the ends look like those in the middle
 _TITLE_HEIGHT, _LABEL_HEIGHT = 42, 30  # pixels at scale 1
 
 
@@ -36,8 +36,8 @@ def contact_sheet(
 ) -> Image.Image:
     """A picture of evenly spaced poses with their times.
 
-    `layout` "travel" keeps poses where they happened, which reads well when a person crosses the floor; "row" lines
-    them up and wraps long rows; "auto" chooses by how far the person goes between poses.
+    `layout` "travel" keeps poses at their positions, which suits a person who crosses the floor; "row" lines them up
+    and wraps long rows; "auto" chooses by the distance between poses.
     """
     _check(poses, width, layout)
     show = stage(shown)
@@ -52,7 +52,7 @@ def contact_sheet(
 
 @dataclass(frozen=True, eq=False)
 class _Standing:
-    """A figure, where its middle is, and its label."""
+    """A figure, its centre, and its label."""
 
     figure: Figure
     centre: Float[Array, "3"]
@@ -61,9 +61,9 @@ class _Standing:
 
 def _check(poses: int, width: int, layout: str) -> None:
     if not 1 <= poses <= _MOST_POSES:
-        raise InvalidValueError(f"a contact sheet has 1 to {_MOST_POSES} poses; got {poses}")
+        raise InvalidValueError(f"a contact sheet must have 1 to {_MOST_POSES} poses; got {poses}")
     if not 100 <= width <= 10_000:
-        raise InvalidValueError(f"a contact sheet is 100 to 10000 pixels wide; got {width}")
+        raise InvalidValueError(f"a contact sheet must be 100 to 10000 pixels wide; got {width}")
     if layout not in LAYOUTS:
         raise UnknownNameError("layout", layout, LAYOUTS)
 
@@ -73,12 +73,12 @@ def _detail(show: StagedFrames) -> str:
 
 
 def _height(people: list[_Standing], floor: float) -> float:
-    """How high the tallest pose reaches above the floor."""
+    """The height of the tallest pose above the floor."""
     return max(0.1, max(float(p.figure.vertices[:, 1].max(initial=floor)) for p in people) - floor)
 
 
 def _travels(show: StagedFrames, people: list[_Standing]) -> bool:
-    """Whether poses stand apart where they happened: a fairly straight way in steps of 0.3 to 1.5 heights."""
+    """Whether poses are separate at their own positions: a fairly straight path in steps of 0.3 to 1.5 heights."""
     if len(people) < 2:
         return False
     way = np.array([p.centre[[0, 2]] for p in people])
@@ -106,7 +106,7 @@ def _travel_strip(show: StagedFrames, people: list[_Standing], width: int) -> Im
 
 
 def _cropped(view: PictureView, points: Float[Array, "n 3"], *, top: int, bottom: int) -> PictureView:
-    """The same view without empty rows above and below what it shows."""
+    """The same view without empty rows above and below its content."""
     rows = view.project(points)[:, 1]
     start = round(float(rows.min())) - top
     height = max(round(float(rows.max())) + bottom - start, 16)
@@ -139,7 +139,7 @@ def _row_strips(
 
 
 def _columns(count: int, aspect: float) -> int:
-    """How many poses to a row: rows of even length, wide enough to be a strip and no wider than is legible."""
+    """The number of poses per row: rows of even length, wide enough for a strip and still legible."""
     most = max(1, min(count, round(5.2 / aspect), 10))
     rows = -(-count // most)
     return -(-count // rows)
@@ -148,7 +148,7 @@ def _columns(count: int, aspect: float) -> int:
 def _row_view(
     people: list[_Standing], floor: float, right: Float[Array, "3"], azimuth: float, length: float, width: int
 ) -> PictureView:
-    """The one view of every row: as wide as a full row, as high as the highest pose."""
+    """The common view of all rows: as wide as a full row, as high as the highest pose."""
     back = np.array([np.sin(azimuth), 0.0, np.cos(azimuth)])
     depth = max(float(np.ptp(p.figure.vertices @ back)) if len(p.figure.vertices) else 0.0 for p in people)
     low = min(0.0, *(float(p.figure.vertices[:, 1].min(initial=floor)) - floor for p in people))
@@ -168,7 +168,7 @@ def _span(shown: Figure, right: Float[Array, "3"]) -> tuple[float, float]:
 
 
 def _level(person: _Standing, span: Float[Array, "2"], right: Float[Array, "3"]) -> Float[Array, "3"]:
-    """What to take from a pose's place to have it stand at the middle of its slot, on the row's line."""
+    """The shift that moves a pose to the middle of its slot, on the row's line."""
     along = right * (0.5 * (span[0] + span[1]))
     flat = np.array([person.centre[0], 0.0, person.centre[2]])
     return along + flat - right * (flat @ right)
@@ -214,7 +214,7 @@ def _scale(width: int) -> float:
 
 
 def _hull(shown: Figure) -> Float[Array, "n 3"]:
-    """A few of a figure's vertices, which are as far out as any."""
+    """A few of a figure's outermost vertices."""
     vertices = shown.vertices
     if len(vertices) == 0:
         return vertices

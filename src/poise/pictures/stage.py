@@ -1,4 +1,4 @@
-"""What is put on stage: a motion as a mannequin, or a marker recording as dots, with what the camera needs to know."""
+"""Drawable input: a motion as a mannequin, or a marker recording as dots, with the data for the camera."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-_LOOKS = 48  # frames looked at to place floor and camera
-_SLACK_BELOW, _SLACK_ABOVE = 0.12, 0.6  # metres from y = 0 at which the floor is still taken to be there
+_LOOKS = 48  # frames examined to place floor and camera
+_SLACK_BELOW, _SLACK_ABOVE = 0.12, 0.6  # metres from y = 0 within which the floor is assumed to be there
 _DOT_RADIUS = 0.017
 
 
 @dataclass(frozen=True, eq=False)
 class StagedFrames:
-    """Frames that can be drawn: `figure` gives what is seen at one; where they are, and the azimuth they face."""
+    """Drawable frames: `figure` returns the objects of one; their positions, and their heading azimuth."""
 
     name: str
     fps: float
@@ -44,18 +44,18 @@ def stage(shown: Motion | Markers) -> StagedFrames:
 
 
 def looked_at(frames: int) -> list[int]:
-    """Evenly spread frame numbers, few enough to be quick."""
+    """Evenly spaced frame numbers, few enough to be fast."""
     return sorted({round(f) for f in np.linspace(0, frames - 1, min(frames, _LOOKS))})
 
 
 def heading(centres: Float[Array, "frames 3"]) -> tuple[float, float]:
-    """The azimuth of the way from the first frame to the last, and its length on the floor."""
+    """The azimuth of the path from the first frame to the last, and its length on the floor."""
     way = centres[-1] - centres[0]
     return float(np.arctan2(way[0], way[2])), float(np.hypot(way[0], way[2]))
 
 
 def facing_of(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> float:
-    """The azimuth that a body faces on average; 0 (towards +Z) where no left and right are known."""
+    """The azimuth of a body's mean heading; 0 (towards +Z) without a known left and right."""
     for part in ("thigh", "upper_arm"):
         sides = [f"{side}_{part}" for side in ("left", "right")]
         if all(role in skeleton.roles for role in sides):
@@ -67,7 +67,7 @@ def facing_of(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) ->
 
 
 def floor_height(lowest: Float[Array, "frames"]) -> float:
-    """The floor from the lowest points of some frames; below one who is in the air throughout, it is at y = 0."""
+    """The floor from the lowest points of some frames; for a body always in the air, at y = 0."""
     low = float(np.quantile(lowest, 0.25))
     return 0.0 if _SLACK_BELOW < low < _SLACK_ABOVE else low
 
@@ -92,7 +92,7 @@ def _person(motion: Motion) -> StagedFrames:
 
 
 def _body(motion: Motion) -> Callable[[Array, Array], Figure]:
-    """What is drawn where the joints are: the character's own mesh if it has one that can be read, else a mannequin."""
+    """The drawn body: the character's own mesh if it can be read, else a mannequin."""
     if motion.origin.character:
         try:
             mesh = read_mesh(motion.origin.character)
@@ -128,7 +128,7 @@ def _dots(markers: Markers) -> StagedFrames:
 def _marker_centres(
     points: Float[Array, "frames markers 3"], known: Bool[Array, "frames markers"]
 ) -> Float[Array, "frames 3"]:
-    """The mean of the markers seen in each frame; frames without any are filled from their neighbours."""
+    """The mean of the markers seen in each frame; frames without any are interpolated."""
     seen = np.flatnonzero(known.any(axis=1))
     means = np.array([points[f, known[f]].mean(axis=0) for f in seen])
     return np.stack([np.interp(np.arange(len(points)), seen, means[:, k]) for k in range(3)], axis=-1)

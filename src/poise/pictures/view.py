@@ -1,4 +1,4 @@
-"""Where pictures are taken from: a camera that looks slightly down, upright, and fits what it is given to see."""
+"""The viewpoint of pictures: an upright camera that looks slightly down and fits its subject."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class PictureView:
         return np.stack([-self.back - self.middle[0] * across - self.middle[1] * down, across, down])
 
     def moved(self, shift: Float[Array, "3"]) -> PictureView:
-        """The same view from elsewhere."""
+        """The same view from another position."""
         return replace(self, eye=self.eye + shift)
 
 
@@ -68,9 +68,9 @@ def fitted(
     margins: tuple[float, float, float, float] = (0.06, 0.06, 0.06, 0.06),
     lens: float = 5.0,
 ) -> PictureView:
-    """A view in which all points lie inside the margins (left, top, right, bottom, as parts of the size).
+    """A view in which all points are inside the margins (left, top, right, bottom, as fractions of the size).
 
-    `lens` is the distance in units of what is seen: larger is flatter, as through a longer lens.
+    `lens` is the distance in units of the subject's size: larger is flatter, like a longer lens.
     """
     points = np.asarray(points, dtype=np.float64).reshape(-1, 3)
     centre = 0.5 * (points.min(axis=0) + points.max(axis=0))

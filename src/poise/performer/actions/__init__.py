@@ -1,4 +1,4 @@
-"""What the performer can do: one function per action, from a stage and the action's own parameters to targets."""
+"""The performer's actions: one function each, from a stage and the action's own parameters to targets."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -17,7 +17,7 @@ from poise.performer.posing import BodyTargets
 
 @dataclass(frozen=True)
 class Action:
-    """One thing the performer can do, how long it lasts by default at a neutral tempo, and in one line what it is."""
+    """One action of the performer, its default duration at a neutral tempo, and a one-line description."""
 
     name: str
     direct: Callable[..., BodyTargets]
@@ -25,7 +25,7 @@ class Action:
 
     @property
     def summary(self) -> str:
-        """The first sentence of what the action's function says of itself."""
+        """The first sentence of the docstring of the action's function."""
         return (self.direct.__doc__ or "").strip().split("\n")[0]
 
 

@@ -25,13 +25,13 @@ Point = tuple[float, float, float]
 
 _GUARD: Mapping[str, Point] = {"lead": (0.11, 1.31, 0.39), "rear": (-0.09, 1.31, 0.15)}
 _ELBOW: Mapping[str, Point] = {"lead": (0.25, -1.0, 0.0), "rear": (-0.3, -1.0, -0.1)}
-_BREATH = 0.75  # seconds: a longer time between punches parts two combinations
+_BREATH = 0.75  # seconds: a longer pause between punches separates two combinations
 _BODY = (-35.0, -8.0, 8.0, 0.0)  # pelvis yaw, trunk twist, trunk bend, weight forward (metres)
 
 
 @dataclass(frozen=True)
 class Punch:
-    """One punch: its hand, its way from the guard, where the elbow points, and the body before and at impact."""
+    """One punch: its hand, its path from the guard, the elbow's direction, and the body before and at impact."""
 
     hand: str
     way: tuple[tuple[float, Point], ...]
@@ -40,7 +40,7 @@ class Punch:
     strike: tuple[float, float, float, float]
     rear_heel: float = 22.0
     rear_pivot: float = 0.0
-    pronation: float = 85.0  # at impact: how far the knuckles are turned up
+    pronation: float = 85.0  # at impact: rotation of the knuckles
 
 
 PUNCHES: Mapping[str, Punch] = MappingProxyType(
@@ -114,7 +114,7 @@ def _chosen(combination: str | Sequence[str] | None) -> list[str] | None:
 
 
 def _timetable(stage: Stage, names: list[str] | None) -> list[tuple[float, Punch]]:
-    """Impact times by the stage's clock: combinations with a breath between them."""
+    """Impact times by the stage's clock: combinations with a pause between them."""
     generator = stage.generator("punches")
     time = 0.75
     timed: list[tuple[float, Punch]] = []
@@ -141,7 +141,7 @@ def _invented(generator: np.random.Generator) -> list[str]:
 
 @dataclass(frozen=True)
 class _Bout:
-    """Punches and when they land, by the stage's clock, made into what the body does."""
+    """Punches and their impact times, by the stage's clock, converted to body targets."""
 
     stage: Stage
     timed: Sequence[tuple[float, Punch]]
@@ -194,7 +194,7 @@ class _Bout:
 
     @cached_property
     def carried(self) -> Float[Array, "frames 3"]:
-        """What carries pelvis and hands: a step in with each combination and out after it, and a bounce."""
+        """The motion of pelvis and hands: a step in with each combination and out after it, and a bounce."""
         keys: list[Key] = []
         for first, last in zip(self._begins, self._ends, strict=True):
             keys += [
@@ -239,7 +239,7 @@ class _Bout:
     # --- hands ---------------------------------------------------------------------------------------------------
 
     def _arm(self, hand: str) -> Arm:
-        """A hand that keeps the guard and punches when it is its turn; `hand` is "lead" or "rear"."""
+        """A hand that keeps the guard and punches in turn; `hand` is "lead" or "rear"."""
         guard, down = _GUARD[hand], _ELBOW[hand]
         points: list[Key] = [(-1.0, guard)]
         follows: list[Key] = [(-1.0, 1.0)]
@@ -263,21 +263,21 @@ class _Bout:
         return Arm(pronation=angles(self.stage, rolls), wrist=np.radians(12.0), reach=reach)
 
     def _short_of(self, guard: Point, point: Point) -> Point:
-        """How far towards a point a punch from the guard goes: a weak one does not go all the way."""
+        """How far a punch from the guard goes towards a point: a weak one does not reach it."""
         share = min(0.5 + 0.5 * self.stage.style.amplitude, 1.0)
         x, y, z = (a + share * (b - a) for a, b in zip(guard, point, strict=True))
         return x, y, z
 
     @cached_property
     def _trunk_turn(self) -> Array:
-        """How far the chest is turned from where it is in the guard: the hand that does not punch stays with it."""
+        """The rotation of the chest from the guard: the hand that does not punch stays with it."""
         guard = _BODY[0] + _BODY[1]
         return 0.8 * angles(
             self.stage, [(time, yaw + twist - guard) for time, (yaw, twist, _, _) in self.body_keys]
         )
 
     def _on_the_body(self, points: Keys) -> Array:
-        """The wrist's way with a little unrest, lowered and brought forward by a bent style."""
+        """The wrist's path with small irregularities, lowered and brought forward by a bent style."""
         style, way = self.stage.style, lengths(self.stage, points)
         unrest = 0.008 * style.variation * self.stage.drift("guard", hertz=0.9, channels=3)(self.stage.times)
         lean, slump = np.radians(style.lean), np.radians(style.slump)
