@@ -19,7 +19,7 @@ NOT_BENCHMARKS = ("__init__", "__main__", "table", "latent_models", "gpytorch_mo
 
 
 def main() -> None:
-    """Run every module of this folder that has a `run`, or those named."""
+    """Run the named modules of this folder, or all that have a `run`."""
     names = sorted(
         file.stem for file in Path(__file__).parent.glob("*.py") if file.stem not in NOT_BENCHMARKS
     )
@@ -49,7 +49,7 @@ def show(console: Console, rows: dict[str, list[Row]]) -> None:
 
 
 def as_json(rows: dict[str, list[Row]]) -> dict[str, object]:
-    """What was measured, where and with what."""
+    """The measurements with the machine and versions."""
     flat = [
         {"benchmark": name, **asdict(row), "ratio": row.ratio}
         for name, measured in rows.items()

@@ -1,4 +1,4 @@
-"""Poses a second: thousands of different problems in one call on one core and on two, and one call after the other."""
+"""Poses per second: thousands of different problems in one call on one core and on two, and one call each."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ PROBLEMS = 5000
 
 
 def run() -> list[Row]:
-    """gaussian-100 and five handles, the root solved: every problem has targets of its own."""
+    """gaussian-100 and five handles with a free root: every problem has its own targets."""
     model, rng = prior(100), np.random.default_rng(0)
     handles = body().handles(HANDLES)
     recorded = np.concatenate([targets_of(walk(seed=seed), handles) for seed in range(11, 21)])
@@ -38,7 +38,7 @@ def run() -> list[Row]:
 
 
 def _turned(points: np.ndarray, rng: np.random.Generator) -> np.ndarray:
-    """Every set of points turned about the vertical and moved over the floor, each its own way."""
+    """Every set of points rotated about the vertical and moved over the floor, each differently."""
     angles = rng.uniform(-np.pi, np.pi, size=len(points))
     turns = rotations.matrix_from_quaternion(
         np.column_stack([np.cos(angles / 2), 0 * angles, np.sin(angles / 2), 0 * angles])

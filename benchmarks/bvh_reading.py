@@ -18,7 +18,7 @@ from poise.skeleton import Skeleton
 
 FRAMES, JOINTS = 2_750, 31
 CHANNELS = 3 + 3 * JOINTS
-LONG_FRAMES = 200_000  # a fifth of a million rows; what a reader takes per row does not depend on it
+LONG_FRAMES = 200_000  # rows; a reader's memory per row does not depend on it
 
 MEASURE = """
 import resource, sys
@@ -31,7 +31,7 @@ print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
 
 
 def run() -> list[Row]:
-    """The same file in both readers, in turns; then a long file in a process of its own."""
+    """The same file in both readers, in turns; then a long file in a separate process."""
     with tempfile.TemporaryDirectory() as folder:
         short, fine, long = (Path(folder) / f"{name}.bvh" for name in ("short", "fine", "long"))
         bvh.write(_motion(FRAMES), short, decimals=4)
@@ -55,7 +55,7 @@ def _time(name: str, file: Path) -> Row:
 
 
 def _memory(short: Path, long: Path) -> Row:
-    """The growth of the peak over the size of the numbers as one array of float64."""
+    """The growth of peak memory over the size of the numbers as one float64 array."""
     command = [sys.executable, "-c", MEASURE, str(short), str(long)]
     grown = float(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     array = LONG_FRAMES * CHANNELS * 8

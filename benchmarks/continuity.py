@@ -30,7 +30,7 @@ DRAGS = int(os.environ.get("DRAGS", "200"))
 MODELS = ("people", "everything", "nearest of everything", "reach", "pitch")
 ROLES = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis")
 SPREAD = {"hand": 0.5, "foot": 0.25, "head": 0.2, "pelvis": 0.2}  # metres
-STEP = 0.012  # metres that a handle goes between two moments
+STEP = 0.012  # metres that a handle moves between two moments
 _NUMBERS = count(1)
 
 
@@ -67,7 +67,7 @@ def _rows(name: str, models: ModelStore) -> Iterator[Row]:
 def _dragged(
     models: ModelStore, name: str, random: np.random.Generator
 ) -> tuple[list[float], float, list[float]]:
-    """One drag: every step over the handle's, how far the release goes, and how far the steps that are eased."""
+    """One drag: every step relative to the handle's, the movement at release, and that of eased steps."""
     uploads, autosave = Uploads(), Autosave()
     session = Session(models, uploads, autosave)
     try:

@@ -17,7 +17,7 @@ from gpytorch.variational import CholeskyVariationalDistribution, VariationalStr
 
 from benchmarks.latent_models import LatentModel, stalled
 
-CHUNK = 20  # steps of L-BFGS between two looks at the objective
+CHUNK = 20  # L-BFGS steps between two checks of the objective
 RATE = 0.05  # of Adam
 JITTER = 1e-6  # on the diagonal of the inducing points' kernel matrix
 
@@ -25,7 +25,7 @@ Array = np.ndarray
 
 
 def exact(scaled: Array, start: Array) -> LatentModel:
-    """The likelihood's maximum over x and the kernel, every frame counting in full."""
+    """The maximum likelihood over x and the kernel, exact over all frames."""
     torch.set_num_threads(1)
     y, x = torch.tensor(scaled), torch.nn.Parameter(torch.tensor(start))
     kernel, likelihood = _kernel(), gpytorch.likelihoods.GaussianLikelihood().double()
@@ -45,7 +45,7 @@ def exact(scaled: Array, start: Array) -> LatentModel:
 
 
 def inducing(scaled: Array, start: Array, points: int) -> LatentModel:
-    """GPyTorch's own GPLVM: the maximum of a lower bound, on inducing points that are learned along."""
+    """GPyTorch's own GPLVM: the maximum of a lower bound, with learned inducing points."""
     torch.set_num_threads(1)
     torch.manual_seed(0)
     y, model = torch.tensor(scaled), _Inducing(scaled, start, points).double()
@@ -58,7 +58,7 @@ def inducing(scaled: Array, start: Array, points: int) -> LatentModel:
 
 
 class _Inducing(BayesianGPLVM):  # type: ignore[misc]
-    """One kernel for all features, as the others have it."""
+    """One kernel for all features, as in the other models."""
 
     def __init__(self, scaled: Array, start: Array, points: int) -> None:
         frames, features = scaled.shape
@@ -74,7 +74,7 @@ class _Inducing(BayesianGPLVM):  # type: ignore[misc]
 
     @torch.no_grad()  # type: ignore[untyped-decorator]
     def in_one_form(self, noise: float, steps: int) -> LatentModel:
-        """As an exact process over the inducing points would expect the same everywhere."""
+        """The equivalent exact process over the inducing points."""
         self.eval()
         active = self.variational_strategy.inducing_points
         expected, K = self(active).mean.T, self.kernel(active).to_dense() + JITTER * torch.eye(len(active))
@@ -89,7 +89,7 @@ def _kernel() -> gpytorch.kernels.ScaleKernel:
 
 
 def _minimise(optimiser: torch.optim.Optimizer, objective: Callable[[], torch.Tensor], chunk: int) -> int:
-    """Minimise until the objective stalls; the number of steps taken."""
+    """Minimise until the objective stalls; return the number of steps."""
     curve: list[float] = []
 
     def evaluate() -> torch.Tensor:

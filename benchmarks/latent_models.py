@@ -1,4 +1,4 @@
-"""Latent variable models of several libraries in one form, to be judged alike; not a benchmark by itself."""
+"""Latent variable models of several libraries in one form, for a common evaluation; not a benchmark by itself."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from poise.gp.covariance import Kernel
 from poise.gp.exact import Posterior
 from poise.gp.placing import PlacingLoss, place_new
 
-STALL_STEPS = 100  # of the optimiser, over which
-STALL_GAIN = 0.1  # nats per frame must be gained to go on
+STALL_STEPS = 100  # optimiser steps over which
+STALL_GAIN = 0.1  # nats per frame must be gained to continue
 
 Array = np.ndarray
 
 
 @dataclass(frozen=True)
 class LatentModel:
-    """An RBF process over latent points of unit reach that predicts features of unit variance, as it was learned."""
+    """A learned RBF process over latent points of unit width that predicts features of unit variance."""
 
-    latents: Array  # of the frames learned from
-    active: Array  # points that the process rests on: those, or inducing ones
+    latents: Array  # of the training frames
+    active: Array  # points of the process: those, or inducing ones
     outputs: Array  # such that f(x) = k(x) (K + noise)^-1 outputs over the active points
     variance: float
     noise: float
@@ -38,11 +38,11 @@ class LatentModel:
         )
 
     def learned_error(self, scaled: Array) -> float:
-        """Of the frames learned from, rms over frames and features."""
+        """Error on the training frames, rms over frames and features."""
         return self._error(self.latents, scaled)
 
     def unseen_error(self, scaled: Array) -> float:
-        """Of frames never seen, each placed in the latent space by the same search."""
+        """Error on unseen frames, each placed in the latent space by the same search."""
         return self._error(place_new(self.loss, scaled)[0], scaled)
 
     def _error(self, latents: Array, scaled: Array) -> float:
@@ -51,5 +51,5 @@ class LatentModel:
 
 
 def stalled(curve: Sequence[float]) -> bool:
-    """Whether an objective in nats per frame, one value a step, has come to gain next to nothing."""
+    """Whether an objective in nats per frame, one value per step, has stalled."""
     return len(curve) > STALL_STEPS and min(curve[:-STALL_STEPS]) - min(curve[-STALL_STEPS:]) < STALL_GAIN

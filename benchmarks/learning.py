@@ -1,4 +1,4 @@
-"""Learning 100 clusters of 30,000 poses: the time and the memory that it takes, in a process of its own."""
+"""Learning 100 clusters of 30,000 poses: time and memory, in a separate process."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ print(json.dumps({
 
 
 def run() -> list[Row]:
-    """Recordings where there are any, the procedural performer elsewhere."""
+    """Recordings if available, else the procedural performer."""
     command = [sys.executable, "-c", MEASURE, str(POSES), str(CLUSTERS)]
     measured = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
     name = f"learning {CLUSTERS} clusters of {measured['poses']:,} poses"
@@ -69,7 +69,7 @@ def run() -> list[Row]:
 
 
 def main() -> None:
-    """Print what one run took."""
+    """Print the results of one run."""
     for row in run():
         print(f"{row.name}: {row.ours:.4g} {row.unit} ({row.note})")
 

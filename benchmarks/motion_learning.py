@@ -37,13 +37,13 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Data:
-    """What all learn from and are judged by."""
+    """The training and evaluation data for all models."""
 
     fold: Fold
 
     @cached_property
     def sequences(self) -> Sequences:
-        """The frames learned from."""
+        """The training frames."""
         return sequences_of(self.fold.train)
 
     @cached_property
@@ -53,19 +53,19 @@ class Data:
 
     @cached_property
     def unseen(self) -> Array:
-        """Features of the frames never seen, in the same units."""
+        """Features of the unseen frames, in the same units."""
         own, count = self.sequences, len(self.sequences.y)
         everything = sequences_of([*self.fold.train, *self.fold.test]).y
         return np.asarray((everything[count:] - own.mean)[:, own.varying] / own.centred.std(axis=0))
 
     @cached_property
     def start(self) -> Array:
-        """Where all latent points start."""
+        """The common initial latent points."""
         return latent.principal_latents(self.scaled, DIMENSIONS)
 
 
 def run() -> list[Row]:
-    """Reconstruction of poses learned from and never seen, and time, ours and each peer's in one run."""
+    """Reconstruction of training and unseen poses, and time, ours and each peer's in one run."""
     (fold,) = _recorded() or performer_gaits()
     data = Data(fold)
     gpy = partial(_gpy, data) if find_spec("GPy") else None
@@ -144,7 +144,7 @@ def _gpy(data: Data) -> LatentModel:
 
 
 def _best(learn: Callable[[], LatentModel], runs: int) -> tuple[LatentModel, float]:
-    """What is learned, and the least processor time of so many runs."""
+    """The learned model, and the least processor time of several runs."""
     seconds = []
     for _ in range(runs):
         start = time.process_time()

@@ -23,7 +23,7 @@ ROUNDING = 1e-9  # radians
 
 
 def run() -> list[Row]:
-    """Half of the problems solve the root too, half have it given."""
+    """Half of the problems with a free root, half with a given one."""
     rng = np.random.default_rng(0)
     skeleton = PERFORMERS["alex"].skeleton
     space = PoseSpace(skeleton.with_limits(human_limits(skeleton)))

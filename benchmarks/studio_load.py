@@ -38,7 +38,7 @@ from poise.studio import messages as said
 ACTIVE = 100
 SECONDS, WARM_SECONDS = 10.0, 1.0
 ONE_RATE, MANY_RATE, MANY = 60.0, 30.0, 10
-LOOP = 0.12  # metres, the radius of the hand's way
+LOOP = 0.12  # metres: radius of the hand's path
 LOOPS_A_SECOND = 0.5
 MOST, MOST_MORE = (
     100.0,
@@ -47,7 +47,7 @@ MOST, MOST_MORE = (
 
 
 class _Seen(msgspec.Struct):
-    """What a client needs to know of an answer."""
+    """The fields of an answer that a client needs."""
 
     type: str
     seq: int | None = None
@@ -72,7 +72,7 @@ def run() -> list[Row]:
 
 
 def main() -> int:
-    """Many clients for long, alone and beside a page that solves a long timeline; 1 if they wait too long."""
+    """Many clients for a long time, alone and beside a page that solves a long timeline; 1 if they wait too long."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
@@ -86,7 +86,7 @@ def main() -> int:
 
 
 async def _many(address: str, process: int, given: argparse.Namespace, *, solving: bool) -> float:
-    """The 95th percentile of the round trips of many clients, which is printed with what they cost the processor."""
+    """The 95th percentile of the round trips of many clients, printed with their processor cost."""
     share = [0.0]
     page = asyncio.create_task(_solve(address, given.frames, share)) if solving else None
     load = await _load(address, process, clients=given.clients, rate=MANY_RATE, seconds=given.seconds)
@@ -117,7 +117,7 @@ def _resident(process: int) -> float:
 
 @contextmanager
 def _server(folder: Path) -> Iterator[tuple[str, int]]:
-    """A studio on a model learned for this, in a process of its own: its address and number."""
+    """A studio on a model learned for this, in a separate process: its address and process id."""
     model = folder / "reach.poise"
     save(StylePrior.learn([act("reach", fps=30.0)], active=ACTIVE), model)
     command = [sys.executable, "-m", "poise", "studio", str(model), "--no-open", "--port", "0"]
@@ -133,7 +133,7 @@ def _server(folder: Path) -> Iterator[tuple[str, int]]:
 
 @dataclass
 class Load:
-    """What clients saw: round trips in milliseconds, answers; seconds, those of the processor, megabytes a page."""
+    """Clients' results: round trips in milliseconds, answers; seconds, processor seconds, megabytes per page."""
 
     trips: list[float]
     answers: int
@@ -144,7 +144,7 @@ class Load:
 
 
 async def _load(address: str, process: int, *, clients: int, rate: float, seconds: float = SECONDS) -> Load:
-    """All clients drag, once all of them are there."""
+    """All clients drag, once all are connected."""
     before = _resident(process)
     async with AsyncExitStack() as stack:
         joined = [await _joined(await stack.enter_async_context(_page(address))) for _ in range(clients)]
@@ -163,7 +163,7 @@ def _page(address: str) -> connect:
 
 
 async def _joined(socket: ClientConnection) -> tuple[ClientConnection, np.ndarray]:
-    """A page with a handle on a hand, and where that is."""
+    """A page with a handle on a hand, and the hand's position."""
     await _say(socket, said.Hello(protocol=said.PROTOCOL))
     await _say(socket, said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
     while not (isinstance(heard := await _hear(socket), said.SceneChanged) and heard.scene.handles):
@@ -174,7 +174,7 @@ async def _joined(socket: ClientConnection) -> tuple[ClientConnection, np.ndarra
 async def _client(
     socket: ClientConnection, start: np.ndarray, rate: float, phase: float, seconds: float
 ) -> tuple[list[float], int]:
-    """The round trips of a page's drags, and how many of them were answered."""
+    """The round trips of a page's drags, and the number of answers."""
     sent: dict[int, float] = {}
     trips: list[float] = []
     listening = asyncio.create_task(_listen(socket, sent, trips))
@@ -188,7 +188,7 @@ async def _client(
 
 
 async def _solve(address: str, frames: int, share: list[float]) -> None:
-    """A page that keys a long timeline; how much of it is solved is kept in `share`."""
+    """A page that keys a long timeline; the solved share is in `share`."""
     async with _page(address) as socket:
         await _joined(socket)
         await _say(socket, said.SetTimeline(fps=MANY_RATE, frames=frames))
@@ -214,7 +214,7 @@ async def _drag(
 
 
 async def _listen(socket: ClientConnection, sent: dict[int, float], trips: list[float]) -> int:
-    """Round trips of all drags, those that newer ones overtook included, but for the first second; the answers."""
+    """Round trips of all drags, including overtaken ones, without the first second; and the answers."""
     answers, begun = 0, time.perf_counter()
     try:
         while True:

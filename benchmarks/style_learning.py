@@ -47,7 +47,7 @@ Array = np.ndarray
 
 @dataclass(frozen=True)
 class Result:
-    """How long learning took, and what was made of poses never seen."""
+    """The learning time, and the results on unseen poses."""
 
     seconds: float
     degrees: float
@@ -55,7 +55,7 @@ class Result:
 
 
 def run() -> list[Row]:
-    """Learning times, errors and likelihoods on poses never seen, ours and GPy's in one run."""
+    """Learning times, errors and likelihoods on unseen poses, ours and GPy's in one run."""
     poses, unseen = _poses()
     latent.start(poses.centred, dimensions=DIMENSIONS, active=ACTIVE)  # compiles what is compiled
     ours = {name: _ours(poses, unseen, name) for name in ("heuristic", "full")}
@@ -142,7 +142,7 @@ def _evaluation(poses: TrainingPoses) -> Row:
 
 
 def _adding(name: str, poses: TrainingPoses) -> list[Row]:
-    """The last fifth added to a style of the others, against learning all with the same settings."""
+    """The last fifth added to a style of the rest, against learning all with the same settings."""
     first = replace(poses, y=poses.y[: len(poses.y) * 4 // 5])
     settings: dict[str, Any] = {"dimensions": DIMENSIONS, "active": ACTIVE}
     model = learn_model(first, **settings)
@@ -157,7 +157,7 @@ def _adding(name: str, poses: TrainingPoses) -> list[Row]:
 
 
 def _recorded() -> list[tuple[str, TrainingPoses]]:
-    """Real clips, where there are any."""
+    """Recorded clips, if available."""
     folder = find_recordings()
     found = []
     for name, patterns in RECORDED.items():
@@ -190,7 +190,7 @@ def _timed(function: Callable[[], Any]) -> tuple[float, Any]:
 
 
 def _cheapest(function: Callable[[], Any]) -> tuple[float, Any]:
-    """Seconds of the processor, the least of three, and what came of it."""
+    """Processor seconds, the least of three, and the result."""
     seconds, result = [], None
     for _ in range(3):
         start = time.process_time()

@@ -21,9 +21,9 @@ Array = np.ndarray
 
 
 def run() -> list[Row]:
-    """Median time and objective over a few poses of a walk never seen, each from scratch."""
+    """Median time and objective over a few poses of an unseen walk, each from a cold start."""
     learned = StylePrior.learn([performer.act("walk", seconds=8.0, fps=30, seed=1)], dimensions=3, active=100)
-    prior = StylePrior(learned.model, limits=learned.limits)  # each feature by itself, as in the paper
+    prior = StylePrior(learned.model, limits=learned.limits)  # independent features, as in the paper
     walk = performer.act("walk", seconds=4.0, fps=30, seed=2)
     truth = prior.space.q_from_frames(walk.root_positions, walk.rotations)[:: len(walk) // POSES]
     ours, rows = solved(prior, truth, "map"), []

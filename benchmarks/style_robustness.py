@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def far_targets(style: StylePrior, sets: int) -> None:
-    """Ask for random handles, and count what comes back."""
+    """Solve random handles, and count the outcomes."""
     rng = np.random.default_rng(0)
     solver = Solver(style, [Position(handle, (0.0, 0.0, 0.0)) for handle in HANDLES])
     words: Counter[str] = Counter()

@@ -1,4 +1,4 @@
-"""What every benchmark reports: rows of one table, ours and, where there is one, a peer's measured in the same run."""
+"""The result of every benchmark: rows of one table, ours and, if there is one, a peer's from the same run."""
 
 from __future__ import annotations
 
@@ -20,12 +20,12 @@ class Row:
 
     @property
     def ratio(self) -> float | None:
-        """Ours over the peer's: below 1, ours is quicker (or smaller)."""
+        """Ours over the peer's: below 1, ours is faster (or smaller)."""
         return None if self.peer is None else self.ours / self.peer
 
 
 def best_seconds(*functions: Callable[[], object], repeats: int = 7, number: int = 1) -> list[float]:
-    """The best time per call of each function, measured in turns so that a busy moment hits all of them alike."""
+    """The best time per call of each function, measured in turns so that load affects all of them alike."""
     best = [float("inf")] * len(functions)
     for _ in range(repeats):
         for which, function in enumerate(functions):

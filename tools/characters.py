@@ -58,7 +58,7 @@ UNREAL = {"pelvis": "pelvis", "head": "head"} | {
 
 @dataclass
 class Carried:
-    """What became of one character: its figures per motion in millimetres, or why there are none."""
+    """The result of one character: its figures per motion in millimetres, or why there are none."""
 
     name: str
     wrong_roles: list[str] | None = None
@@ -69,7 +69,7 @@ class Carried:
 
     @property
     def words(self) -> str:
-        """The figures as a line."""
+        """The figures as one line."""
         if self.refused:
             return self.refused
         wrong = self.wrong_roles
@@ -98,7 +98,7 @@ def carry(path: Path, motions: dict[str, Motion]) -> Carried:
 
 
 def wrong_roles(path: Path, body: Motion) -> list[str] | None:
-    """Main roles that names and shape get wrong; None where there is no truth.
+    """Main roles that were guessed wrong; None without a reference.
 
     The truth is the file beside the character, else the humanoid map in it (VRM), else the published names of its rig.
     """
@@ -111,7 +111,7 @@ def wrong_roles(path: Path, body: Motion) -> list[str] | None:
 
 
 def published(skeleton: Skeleton) -> dict[str, str]:
-    """The main roles of a rig whose joints are called as Mixamo or Unreal publish it; empty for another."""
+    """The main roles of a rig with the joint names of Mixamo or Unreal; empty for another."""
     by_name = {name.rpartition(":")[2].removeprefix("mixamorig"): name for name in skeleton.names}
     for names in (MIXAMO, UNREAL):
         if all(name in by_name for name in names.values()):
@@ -120,7 +120,7 @@ def published(skeleton: Skeleton) -> dict[str, str]:
 
 
 def farthest(moved: Motion, source: Motion) -> float:
-    """The largest distance over the floor of a contact's end point from the scaled truth, in metres."""
+    """The largest horizontal distance of a contact's end point from the scaled truth, in metres."""
     down = foot_contacts(source).points
     ratio = size_ratio(source.skeleton, moved.skeleton)
     gap = (foot_positions(moved) - ratio * foot_positions(source))[..., [0, 2]]
@@ -133,7 +133,7 @@ def farthest(moved: Motion, source: Motion) -> float:
 
 
 def telling(motion: Motion) -> tuple[int, int]:
-    """Two frames of a motion: the one in which the body is most unlike its mean, and the one most unlike that."""
+    """Two frames of a motion: the one most unlike the mean, and the one most unlike that."""
     at = (
         np.stack([motion.positions[role] for role in MAIN_ROLES], axis=1)
         - motion.positions["pelvis"][:, None]
@@ -164,7 +164,7 @@ def page_of(all_found: list[Carried], cells: int) -> Image.Image:
 
 
 def main() -> None:
-    """Print a line a character, write the page, and say how many hold."""
+    """Print a line per character, write the page, and report how many pass."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("folder", type=Path)
     parser.add_argument("--motions", type=Path, nargs="+", required=True)

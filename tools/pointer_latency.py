@@ -45,7 +45,7 @@ RADIUS = 40  # pixels
 
 
 def waits(studio: StudioPage, seconds: float) -> np.ndarray:
-    """When each move of a drag in circles was made, sent, answered and drawn, in milliseconds."""
+    """The times at which each move of a circular drag was made, sent, answered and drawn, in milliseconds."""
     x, y = studio.pixel(studio.joint("right_hand"))
     studio.page.mouse.move(x, y)
     studio.page.mouse.down()
@@ -61,7 +61,7 @@ def waits(studio: StudioPage, seconds: float) -> np.ndarray:
 
 
 def models(studio: StudioPage) -> Iterator[str]:
-    """Chooses one model after the other, each from its own pose; one that is new may have to be learned first."""
+    """Select one model after the other, each from its own pose; a new one may have to be learned first."""
     uses = studio.page.get_by_role("group", name="Kind of model").get_by_role("button")
     which = studio.page.get_by_label("Which model")
     for use in uses.all():
@@ -79,7 +79,7 @@ def models(studio: StudioPage) -> Iterator[str]:
 
 
 def begin(studio: StudioPage) -> None:
-    """Waits until nothing is under way, and lets go of all handles."""
+    """Wait until no task is running, and remove all handles."""
     studio.page.wait_for_timeout(300)
     studio.wait("!window.poise.state.progress.value.size")
     studio.page.keyboard.press("Shift+R")

@@ -66,7 +66,7 @@ def cell(row: dict[str, Any], spread: dict[str, Any], column: str) -> str:
 
 
 def renewed(text: str, *, quick: bool = False) -> str:
-    """A page with all of its tables measured again; a command is run once for all of its tables."""
+    """A page with all of its tables measured again; each command is run once."""
     known: dict[str, Rows] = {}
 
     def put(found: re.Match[str]) -> str:

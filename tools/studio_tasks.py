@@ -44,7 +44,7 @@ NUMBERS = count(1)
 
 @dataclass(frozen=True)
 class Task:
-    """Handles that are dragged one after the other to places in metres; `leans` says that a hand rests on something."""
+    """Handles that are dragged in turn to positions in metres; `leans` if a hand rests on something."""
 
     drags: Mapping[str, Point]
     leans: bool = False
@@ -65,7 +65,7 @@ TASKS: Mapping[str, Task] = {
 
 @dataclass(eq=False)
 class Posed:
-    """What came of a task."""
+    """The result of a task."""
 
     name: str
     pose: Pose
@@ -85,7 +85,7 @@ class Posed:
 
 @contextmanager
 def opened(models: ModelStore | None = None) -> Iterator[Session]:
-    """A session as a new page has it."""
+    """A session as a new page gets it."""
     if models is None:
         models = ModelStore()
         models.add(UniversalPrior(), "people")
@@ -100,7 +100,7 @@ def opened(models: ModelStore | None = None) -> Iterator[Session]:
 
 
 def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> said.SolvedPose:
-    """Takes a joint to a place, as a hand would."""
+    """Drag a joint to a position, as a hand would."""
     if role not in [handle.id for handle in session.state.handles]:
         session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
     start = np.array(session.state.handle(role).position)
@@ -115,7 +115,7 @@ def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> s
 
 
 def posed(name: str, task: Task) -> Posed:
-    """A task in a session of its own."""
+    """A task in its own session."""
     with opened() as session:
         for role, to in task.drags.items():
             told = drag(session, role, to)
@@ -159,7 +159,7 @@ def walked() -> list[Posed]:
 
 
 def drawn(one: Posed, azimuth: float) -> Image.Image:
-    """A pose from one side, with its support and its centre of mass."""
+    """A pose from one side, with its support and centre of mass."""
     pose, inside = one.pose, one.overhang <= 0.0
     positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
     body = figure(build_mannequin(pose.skeleton, rotations=pose.rotations[None]), positions, matrices)

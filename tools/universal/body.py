@@ -14,7 +14,7 @@ def skew(v: Tensor) -> Tensor:
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:
-    """Products of small matrices, element by element: libraries for large ones are slow at millions of these."""
+    """Products of small matrices, element by element: libraries for large ones are slow for millions of these."""
     return (a[..., :, :, None] * b[..., None, :, :]).sum(-2)
 
 
@@ -32,7 +32,7 @@ def exponential(v: Tensor) -> Tensor:
 
 
 def right_jacobian(v: Tensor) -> Tensor:
-    """d log / d v of a rotation vector, in the turned body's axes."""
+    """d log / d v of a rotation vector, in the rotated body's axes."""
     square = (v * v).sum(-1)[..., None, None] + 1e-6
     angle, k = square.sqrt(), skew(v)
     eye = torch.eye(3, device=v.device)
@@ -44,7 +44,7 @@ def right_jacobian(v: Tensor) -> Tensor:
 
 
 def logarithm(m: Tensor) -> Tensor:
-    """Rotation vectors of rotation matrices, by quaternions: good up to half a turn."""
+    """Rotation vectors of rotation matrices, by quaternions: valid up to half a turn."""
     t = m.diagonal(dim1=-2, dim2=-1)
     w = (1 + t.sum(-1)).clamp_min(0)
     x = (1 + t[..., 0] - t[..., 1] - t[..., 2]).clamp_min(0)
@@ -94,7 +94,7 @@ class Body:
         self._tree(others, references.device)
 
     def _tree(self, others: list[int], device: torch.device) -> None:
-        """The levels of the tree: joints, and where their parents stand in the level above."""
+        """The levels of the tree: joints, and the index of their parents in the level above."""
 
         def index(numbers: list[int]) -> Tensor:
             return torch.tensor(numbers, device=device)
@@ -111,7 +111,7 @@ class Body:
         self.back = index([stored.index(joint) for joint in range(len(self.parents))])
 
     def local(self, maps: Tensor) -> Tensor:
-        """Local rotations of the moving joints: references turned by maps."""
+        """Local rotations of the moving joints: references times maps."""
         return times(self.references[self.moving], exponential(maps))
 
     def forward(

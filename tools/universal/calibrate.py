@@ -33,10 +33,10 @@ from poise.solvers.solve import Solver  # noqa: E402
 
 Array = np.ndarray
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
-FRAMES = 8  # of each clip that something is chosen on
+FRAMES = 8  # frames per clip on which settings are chosen
 POSES = 24
-SEEN = 120  # frames of each performer, at least, that his joint zeros are seen on
-WITHIN = 7.815  # the square distance that 95 % of a Gaussian's truths in three dimensions lie within
+SEEN = 120  # smallest number of frames of each performer for the joint zeros
+WITHIN = 7.815  # squared distance that contains 95 % of a three-dimensional Gaussian
 GROUPS = (("LeftHand", "RightHand", "LeftFingerBase", "RightFingerBase", "LThumb", "RThumb"), ("LeftFoot", "RightFoot",
           "LeftToeBase", "RightToeBase"), ("LeftUpLeg", "LeftLeg", "RightUpLeg", "RightLeg"), ("LowerBack", "Spine",
           "Spine1"), ("Neck", "Neck1", "Head"), ("LeftArm", "LeftForeArm", "RightArm", "RightForeArm"))  # fmt: skip
@@ -86,7 +86,7 @@ def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str
 
 
 def zeros(table: PoseTable, header: dict) -> tuple[list[str], tuple[ZeroWeights, Array]]:
-    """What bones say of joint zeros: by what recordings of each performer lie off what is expected of them."""
+    """The prediction of joint zeros from bones, fitted to the recordings' deviations from the network."""
     names = np.array([clip.split("_")[0] if clip in header["learned_from"] else "" for clip in table.clips])
     bodies, seen = [], []
     performers = sorted(set(names) - {""})
@@ -99,7 +99,7 @@ def zeros(table: PoseTable, header: dict) -> tuple[list[str], tuple[ZeroWeights,
 
 
 def _offsets(clip: Motion) -> Array:
-    """Per frame, from what is expected of the root's turn and of the maps to what was recorded."""
+    """Per frame, the deviation of the root's rotation and the maps from the prediction."""
     prior = UniversalPrior(clip.skeleton)
     space, found = prior.space, []
     known, free = (space.handles(names) for names in (HANDLES, (*HANDLES, "pelvis")))
@@ -130,14 +130,14 @@ def tempers(chosen: list[list[Motion]]) -> Array:
 
 
 def _distances(gap: Array, covariance: Array) -> Array:
-    """Per joint, the square distance of the truth from the answer in the claimed metric."""
+    """Per joint, the squared Mahalanobis distance of the truth from the prediction."""
     blocks = np.einsum("jajb->jab", covariance.reshape(len(layout.MOVING), 3, -1, 3)) + 1e-7 * np.eye(3)
     own = gap.reshape(-1, 3)
     return np.einsum("ja,ja->j", own, np.linalg.solve(blocks, own[..., None])[..., 0])
 
 
 def solved(clip: Motion) -> list[tuple[Array, Array]]:
-    """Per frame, from five handles and the root: how far the truth is from the answer, and the claimed covariance."""
+    """Per frame, from five handles and the root: the error, and the claimed covariance."""
     prior = UniversalPrior(clip.skeleton)
     space, handles = prior.space, prior.space.handles(HANDLES)
     solver = Solver(prior, [Position(name, (0.0, 0.0, 0.0)) for name in HANDLES], root="given")
@@ -153,7 +153,7 @@ def solved(clip: Motion) -> list[tuple[Array, Array]]:
 
 
 def quantiles(table: PoseTable, header: dict) -> Array:
-    """Percentiles of how likely recorded poses are."""
+    """Percentiles of the log-likelihoods of recorded poses."""
     clips = [k for k, clip in enumerate(table.clips) if clip in set(header["learned_from"])][::4]
     values = []
     for clip in (motion_of(table, k, frames=4) for k in clips):
@@ -164,7 +164,7 @@ def quantiles(table: PoseTable, header: dict) -> Array:
 
 
 def _nearest(truth: Array, answer: Array) -> Array:
-    """The gap to the truth, of a map's two names by the one that is nearer."""
+    """The gap to the truth; of a map's two representations the nearer one is used."""
     true, own = truth.reshape(-1, 3), answer.reshape(-1, 3)
     size = np.maximum(np.linalg.norm(true, axis=-1, keepdims=True), 1e-9)
     wound = true * (1 - 2 * np.pi / size)
@@ -173,13 +173,13 @@ def _nearest(truth: Array, answer: Array) -> Array:
 
 
 def _use(arrays: dict[str, Array], header: dict) -> None:
-    """Let the prior go by these weights."""
+    """Make the prior use these weights."""
     weights = network.from_arrays(arrays, header)
     prior_module.shipped = lambda: weights
 
 
 def _no_zeros() -> ZeroWeights:
-    """Every performer calibrated alike."""
+    """Zeros of identically calibrated performers."""
     figure, count = layout.figure(np.zeros((len(layout.JOINTS), 3))).size, layout.FREEDOMS - 3
     nobody = np.zeros((0, figure)), np.ones(count), np.zeros((0, count))
     return ZeroWeights(np.zeros(figure), np.ones(figure), *nobody, np.zeros(count), 1e-8 * np.eye(count))

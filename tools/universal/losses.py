@@ -1,4 +1,4 @@
-"""What the network is trained for: the pose it names, the pose after the exact finish, and its Gaussian."""
+"""The training losses: the named pose, the pose after the exact finish, and the Gaussian."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from torch import Tensor
 
 from poise.priors.universal import layout
 
-POSITIONS = 8.0  # radians that a metre of joint position is worth
-TAILS = 12.0  # degrees of freedom of the Student distribution: people the data do not show lie far out
+POSITIONS = 8.0  # radians per metre of joint position
+TAILS = 12.0  # degrees of freedom of the Student distribution: unseen people are far out
 JITTER = 3e-6  # of a diagonal of ones
-SOFT = 2e-6  # metres squared that a handle may be missed by in the finish
+SOFT = 2e-6  # metres squared: variance of a handle in the finish
 
 
 class Pose:
@@ -38,7 +38,7 @@ class Pose:
         return Pose(self.position.detach(), self.root.detach(), self.maps.detach())
 
     def moved(self, step: Tensor) -> Pose:
-        """The pose a tangent step away."""
+        """The pose after a tangent step."""
         turn = exponential(step[:, 3:6])
         return Pose(
             self.position + step[:, :3],
@@ -47,7 +47,7 @@ class Pose:
         )
 
     def gap(self, other: Pose) -> Tensor:
-        """The tangent step to another pose; of a map's two names the one that is nearer."""
+        """The tangent step to another pose; of a map's two representations the nearer one."""
         size = other.maps.norm(dim=-1, keepdim=True).clamp_min(1e-6)
         wound = other.maps * (1 - 2 * math.pi / size)
         apart = lambda maps: (maps - self.maps.detach()).square().sum(-1, keepdim=True)  # noqa: E731
@@ -77,7 +77,7 @@ def finished(
 
 
 def _linearised(body: Body, at: Pose, tasks: Tasks) -> tuple[Tensor, Tensor]:
-    """The Jacobian of the handles at a pose, and what they lack."""
+    """The Jacobian of the handles at a pose, and their residuals."""
     places, turns = body.forward(at.position, at.root, body.local(at.maps), tasks.offsets)
     joints, mask = tasks.handle_joints, tasks.handle_mask[..., None]
     held = apply(torch.take_along_dim(turns, joints[..., None, None], 1), tasks.handle_offsets)
@@ -143,7 +143,7 @@ def unlikeliness(pose: Pose, tasks: Tasks, variances: Tensor, factors: Tensor) -
 
 
 def freedoms_counted(tasks: Tasks) -> Tensor:
-    """Per task and freedom 1, or 0 for the root where it is given."""
+    """Per task and degree of freedom 1, or 0 for a given root."""
     counted = torch.ones(len(tasks.inputs), layout.FREEDOMS, device=tasks.inputs.device)
     counted[:, :6] = 1.0 - tasks.given.float()
     return counted

@@ -82,7 +82,7 @@ class Measured:
         return torch.tensor(np.asarray(array, np.float32), device=self.device)
 
     def of(self, preset: tuple[str, ...]) -> tuple[Tensor, Tensor, Tensor]:
-        """Per frame the figures; the shares of all postures, and which are true."""
+        """Per frame the figures; the probabilities of all postures, and the true ones."""
         torch.manual_seed(3)
         parts = [
             self._part(frames, preset_mask(preset).to(self.device)) for frames in self.chosen.split(BATCH)
@@ -120,12 +120,12 @@ class Measured:
         return self.sampler.tasks(self.now, self.who, self.free, origin, axes, shown)
 
     def _asked(self, net: ModalNetwork, frame: tuple[Tensor, Tensor], posture: Tensor) -> Answer:
-        """From the guessed frame, then from the root predicted there; a root is no surer than at first."""
+        """From the guessed frame, then from the root predicted there; the root's variance does not decrease."""
         zeros, (origin, axes) = self.zeros[self.who[0]], frame
         tasks = self._seen(origin, axes)
         mean, variances, factors = net(tasks.inputs, posture)
         before, near = self._covariance(variances, factors)[:, :6, :6], Pose.named(mean, tasks, zeros)
-        if net is self.many and self.mask[0].sum() == 1:  # one handle does not say where a body faces
+        if net is self.many and self.mask[0].sum() == 1:  # one handle does not determine the heading
             turn = about_up(torch.atan2(near.root[:, 2, 0], near.root[:, 0, 0]))
             near = Pose(apply(turn, near.position), times(turn, near.root), near.maps)
         tasks = self._seen(origin + apply(axes, near.position), times(axes, near.root))
@@ -145,7 +145,7 @@ class Measured:
         return covariance
 
     def _nats(self, answer: Answer) -> Tensor:
-        """Minus the log density of the truth."""
+        """Negative log density of the truth."""
         tasks, count = answer.tasks, layout.FREEDOMS
         gap = answer.pose.gap(Pose(tasks.position, tasks.root, tasks.maps)).double()
         lower = torch.linalg.cholesky(answer.covariance.double())
@@ -166,7 +166,7 @@ class Measured:
         return (self._places(answer, pose)[0] - answer.tasks.places).norm(dim=-1).mean(1)
 
     def _ends(self, answer: Answer, pose: Pose) -> list[Pose]:
-        """Both ends of the way in which joints are most open together."""
+        """Both ends of the first principal component of the joints."""
         places, turns = self._places(answer, pose)
         every = torch.arange(places.shape[1], device=self.device).expand(len(places), -1)
         jacobian = self.body.jacobian(pose.maps, places, turns, every, places)
@@ -182,7 +182,7 @@ class Measured:
 
 
 def main() -> None:
-    """A line for each set of handles, and how often postures are true."""
+    """A line per set of handles, and the frequencies of postures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--postures", type=Path, default=network.POSTURES)

@@ -35,8 +35,8 @@ FEW = (
     ("Head", "LeftHand", "RightHand"), ("LeftFoot", "RightFoot"), ("Hips",), ("LeftHand", "RightFoot"),
     ("RightHand", "LeftFoot"), PRESETS[0], PRESETS[1],
 )  # fmt: skip
-SEEN = 2**16  # poses that postures are found among
-NEIGHBOUR = 40  # how far this neighbour is says how rare a pose is
+SEEN = 2**16  # poses in which postures are found
+NEIGHBOUR = 40  # the distance of this neighbour measures the rarity of a pose
 ROUNDS = 60
 
 
@@ -58,12 +58,12 @@ class ModalNetwork(Network):
         return self.heads(self.hidden(inputs, self.shifts[posture]))
 
     def likely(self, inputs: Tensor) -> Tensor:
-        """Per posture, the logarithm of how likely it is."""
+        """Per posture, its log-probability."""
         blank = torch.zeros(1, self.shifts.shape[1], device=inputs.device)
         return self.gate(self.hidden(inputs, blank)).log_softmax(-1)
 
     def hidden(self, inputs: Tensor, shifts: Tensor) -> Tensor:
-        """What the heads read."""
+        """The input of the heads."""
         h = self.first(inputs)
         by_block = shifts.reshape(len(shifts), len(self.blocks) + 1, -1)
         with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda, cache_enabled=False):
@@ -128,7 +128,7 @@ class ModalTrainer(Trainer):
 
 
 def descriptors(sampler: Sampler, tasks: Tasks) -> Tensor:
-    """How poses lie: points from the pelvis, in upright axes with the body's left to the side, in leg lengths."""
+    """Descriptors of poses: points relative to the pelvis, in upright axes with left to the side, in leg lengths."""
     up = tasks.inputs[:, sampler.up_at : sampler.up_at + 3]
     left = tasks.root[..., 0] - up * (tasks.root[..., 0] * up).sum(-1, keepdim=True)
     left = nn.functional.normalize(left, dim=-1)
@@ -139,12 +139,12 @@ def descriptors(sampler: Sampler, tasks: Tasks) -> Tensor:
 
 
 def nearest(rows: Tensor, centres: Tensor) -> Tensor:
-    """Per row the number of the centre that is nearest."""
+    """Per row the index of the nearest centre."""
     return (centres.square().sum(-1) - 2 * rows @ centres.T).argmin(-1)
 
 
 def postures(sampler: Sampler, count: int) -> Tensor:
-    """Centres of groups of poses, rare poses counted more: k-means."""
+    """Centres of groups of poses, with rare poses weighted more: k-means."""
     rows = torch.cat([descriptors(sampler, sampler.draw(4096)) for _ in range(SEEN // 4096)])
     some = rows[: SEEN // 4]
     rarity = torch.cat(

@@ -11,11 +11,11 @@ from torch import Tensor
 
 from poise.priors.universal import layout
 
-MOST = 12  # handles that the finish takes up at once
+MOST = 12  # largest number of handles in the finish
 COARSE, REFINED = (
     0.33,
     0.22,
-)  # shares of tasks whose root is free, by how well the frame F fits it; the rest is given
+)  # shares of tasks with a free root, by the quality of the frame F; the rest is given
 GROUPS = (
     ("UpLeg", 0), ("Leg", 1), ("Foot", 2), ("Toe", 3), ("Spine", 4), ("Neck", 5), ("Head", 6),
     ("ForeArm", 8), ("Arm", 7), ("Index", 10), ("Hand", 9), ("Thumb", 10),
@@ -24,7 +24,7 @@ GROUPS = (
 
 @dataclass
 class Frames:
-    """Recorded frames on the device, with how often each is drawn."""
+    """Recorded frames on the device, with their sampling probabilities."""
 
     rotations: Tensor  # frames, 1 + moving, 3
     roots: Tensor  # frames, 3
@@ -36,7 +36,7 @@ class Frames:
 
 @dataclass
 class Tasks:
-    """A batch: inputs of the network, and what is known of the answer, all in the frame F."""
+    """A batch: inputs of the network, and the known answer, all in the frame F."""
 
     inputs: Tensor
     who: Tensor  # batch: the performer's number
@@ -124,7 +124,7 @@ class Sampler:
         return self.tasks(now, performer, flags, origin, axes, self._plain(mask))
 
     def again(self, tasks: Tasks, position: Tensor, root: Tensor) -> Tasks:
-        """The tasks seen from predicted roots instead."""
+        """The tasks relative to predicted roots instead."""
         offsets, places = tasks.offsets, tasks.places
         now = (tasks.position, tasks.root, places, self.body.forward(
             tasks.position, tasks.root, tasks.local, offsets)[1], tasks.local)  # fmt: skip
@@ -146,7 +146,7 @@ class Sampler:
         self, now: tuple[Tensor, ...], performer: tuple[Tensor, Tensor, Tensor], given: Tensor, origin: Tensor,
         axes: Tensor, shown: Shown, up: Tensor | None = None,
     ) -> Tasks:  # fmt: skip
-        """Everything as seen from F, as the network reads it."""
+        """Everything relative to F, in the network's form."""
         position, root, places, turns, local = now
         who, mirror, offsets = performer
         into = axes.transpose(-1, -2)
@@ -192,7 +192,7 @@ class Sampler:
         )
 
     def guessed(self, places: Tensor, mask: Tensor) -> tuple[Tensor, Tensor]:
-        """A frame from the handles alone: at their middle, facing across what is left and right."""
+        """A frame from the handles alone: at their mean, facing perpendicular to left and right."""
         weights = mask.float()[..., None]
         origin = (places * weights).sum(1) / weights.sum(1).clamp_min(1.0)
         both = (mask[:, self.pairs[:, 0]] & mask[:, self.pairs[:, 1]]).float()[..., None]
@@ -246,7 +246,7 @@ class Sampler:
     def _frame(
         self, now: tuple[Tensor, ...], mask: Tensor, given: Tensor, coarse: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """F: the given root, or a rough guess at it, or a good one."""
+        """F: the given root, a rough guess, or a good one."""
         position, root, places = now[:3]
         count, device = len(position), position.device
         randn = lambda *shape: torch.randn(*shape, device=device)  # noqa: E731
@@ -267,7 +267,7 @@ class Sampler:
 
 @dataclass
 class Shown:
-    """What of a pose the network is shown."""
+    """The parts of a pose that the network is shown."""
 
     mask: Tensor
     offsets: Tensor
