@@ -1,4 +1,4 @@
-"""Feeds damaged files to Poise's readers: python fuzz/fuzz_formats.py --count 20000 --seed 0"""
+"""Feed damaged files to Poise's readers: python fuzz/fuzz_formats.py --count 20000 --seed 0"""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from poise.formats.gltf.meshes import read_mesh
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     options = parser(__doc__, count=20_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
         seeds = make_seeds(Path(name)) | {"c3d": make_c3d_seeds(Path(name))}
@@ -59,7 +59,7 @@ def _write_damaged(seed: Files, mutator: Mutator, folder: Path) -> Path:
 
 
 def warm_up(seeds: dict[str, list[Files]], folder: Path) -> None:
-    """Reads every seed: they must be sound, and what is compiled at first use must not count as slow."""
+    """Read every seed: they must be valid, and compilation at first use must not count as slow."""
     for kind, files in seeds.items():
         for seed in files:
             for extension, content in seed.items():

@@ -44,7 +44,7 @@ STRANGE_CELLS = (
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     options = parser(__doc__, count=5_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
         seed = make_library(Path(name))
@@ -54,7 +54,7 @@ def main() -> int:
 
 
 def make_library(folder: Path) -> Path:
-    """A small library that is sound, with its poses and its graph."""
+    """A small valid library, with its poses and its graph."""
     for action in ACTIONS:
         write(performer.act(action, seconds=1.0, fps=30), folder / f"{action}.bvh")
     build(folder / "library", [folder / f"{action}.bvh" for action in ACTIONS])
@@ -82,7 +82,7 @@ def _case(
 
 
 def use(place: Path) -> None:
-    """What anybody does with a library; a part that is refused does not keep the others from being used."""
+    """Typical uses of a library; a refused part does not prevent the use of the others."""
     library = Library.open(place)
     with closing(library.catalogue):
         list(library.check())
@@ -106,7 +106,7 @@ def use(place: Path) -> None:
 
 
 def _cells(place: Path, generator: np.random.Generator) -> None:
-    """Some cells become strange, through SQL."""
+    """Change some cells to strange values, through SQL."""
     with closing(sqlite3.connect(place / FILE)) as catalogue, catalogue:
         for _ in range(int(generator.integers(1, 4))):
             table = str(generator.choice(list(TABLES)))
@@ -130,7 +130,7 @@ def _strange(cell: object, generator: np.random.Generator) -> object:
 
 
 def _bytes(place: Path, generator: np.random.Generator) -> None:
-    """Some bytes of one file become others, or it goes."""
+    """Change some bytes of one file, or remove it."""
     files = sorted(path for path in place.rglob("*") if path.is_file())
     file = files[int(generator.integers(len(files)))] if generator.random() < 0.5 else place / FILE
     if generator.random() < 0.05:
@@ -141,7 +141,7 @@ def _bytes(place: Path, generator: np.random.Generator) -> None:
 
 
 def _arrays(place: Path, generator: np.random.Generator) -> None:
-    """The arrays or the header of a file change, and mostly the checksum with them."""
+    """Change the arrays or the header of a file, and usually the checksum too."""
     files = sorted(place.rglob("*.safetensors"))
     file = files[int(generator.integers(len(files)))]
     file.write_bytes(damaged(file.read_bytes(), generator))

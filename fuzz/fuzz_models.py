@@ -51,7 +51,7 @@ HANDLES = ("left_hand", "right_foot", "head")
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     options = parser(__doc__, count=5_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
         seeds = make_models(Path(name))
@@ -61,7 +61,7 @@ def main() -> int:
 
 
 def make_models(folder: Path) -> dict[str, bytes]:
-    """A small sound model of every kind."""
+    """A small valid model of every kind."""
     walk, jog = (performer.act(action, seconds=1.5, fps=30) for action in ("walk", "run"))
     style, few = StylePrior.learn([walk]), GaussianPrior.learn([walk], clusters=5)
     models: dict[str, Storable] = {
@@ -126,7 +126,7 @@ def _joined(header: str, arrays: Arrays) -> bytes:
 
 
 def _change_arrays(arrays: Arrays, generator: np.random.Generator) -> None:
-    """One array becomes another: of another length, type or name, or with other numbers in it."""
+    """Replace one array by another: of another length, type or name, or with other numbers."""
     names = list(arrays)
     if not names:
         return
@@ -169,7 +169,7 @@ def _retyped(array: Array, generator: np.random.Generator) -> Array:
 
 
 def _with_strange(array: Array, generator: np.random.Generator) -> Array:
-    """Some numbers, or all, become strange ones, or trade places."""
+    """Replace some or all numbers by strange ones, or permute them."""
     changed = array.copy()
     flat = changed.reshape(-1)
     if flat.size == 0:
@@ -201,7 +201,7 @@ def _with_strange(array: Array, generator: np.random.Generator) -> Array:
 
 
 def use(prior: Prior, generator: np.random.Generator) -> None:
-    """What anybody does with a model: pose by handles, ask how likely that is, simulate."""
+    """Typical uses of a model: pose by handles, compute the likelihood, simulate."""
     names = [name for name in HANDLES if name in prior.space.skeleton.roles] or [
         prior.space.skeleton.names[0]
     ]
@@ -214,7 +214,7 @@ def use(prior: Prior, generator: np.random.Generator) -> None:
 
 
 def check(model: Model, constraints: list[Any], **options: Any) -> None:
-    """Solve, and hold the answer to what it says of itself."""
+    """Solve, and check the solution against its own claims."""
     solution = solve(model, constraints, **options)
     if solution.status is Status.BROKEN:
         return
@@ -238,7 +238,7 @@ def check(model: Model, constraints: list[Any], **options: Any) -> None:
 
 
 def _kept(constraints: list[Any]) -> list[Any]:
-    """Those that a solver does not ignore."""
+    """The constraints that a solver does not ignore."""
     return [constraint for constraint in constraints if constraint.weight != 0.0]
 
 

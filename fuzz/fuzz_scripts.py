@@ -39,7 +39,7 @@ from poise.vision.rig import load_rig
 
 WALK = performer.act("walk", seconds=1.5, fps=30)
 POINTS = np.array([[0.0, 1.0, 0.0], [0.3, 0.2, -0.4], [0.0, 0.0, 0.0]])
-FEW = 2000  # frames of a script that are looked at
+FEW = 2000  # frames of a script that are examined
 CAMERA = """
 size = [64, 48]
 fov = 40.0
@@ -151,7 +151,7 @@ Use = Callable[[Path], None]
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     options = parser(__doc__, count=20_000).parse_args()
     kinds = _kinds()
     beside = _beside()
@@ -168,7 +168,7 @@ def main() -> int:
 
 
 def _kinds() -> dict[str, tuple[Use, str, bytes]]:
-    """What reads and uses each kind of file, its name, and a sound one."""
+    """The reader and user of each kind of file, its name, and a valid one."""
     prior = GaussianPrior.learn([WALK], clusters=3)
     rhythm = rhythm_text([rhythm_of(WALK, name="walk")[0]])
     photo = _photo()
@@ -288,7 +288,7 @@ WORDS = (
 
 
 def _much(generator: np.random.Generator) -> bytes:
-    """Tables or lists deep inside each other, and texts that are too long."""
+    """Deeply nested tables or lists, and texts that are too long."""
     depth = int(generator.choice(DEPTHS))
     choices = (
         lambda: b"\n[" + b".".join([b"a"] * depth) + b"]\n",

@@ -50,7 +50,7 @@ Random = np.random.Generator
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     options = parser(__doc__, count=10_000).parse_args()
     with tempfile.TemporaryDirectory() as name:
         models: dict[str, Model] = {
@@ -76,7 +76,7 @@ def _case(model: Model, generator: Random, _folder: Path) -> None:
 
 
 def _classic_case(model: Model, generator: Random, _folder: Path) -> None:
-    """The classic methods, which take positions alone."""
+    """The classic methods, which support positions only."""
     shape, scale = _shape(generator), float(generator.choice(SCALES))
     method, joints = str(shape.choice(list(METHODS))), JOINTS[: int(shape.integers(1, 5))]
     given = [Position(joint, _place(generator, scale)) for joint in joints]
@@ -84,13 +84,13 @@ def _classic_case(model: Model, generator: Random, _folder: Path) -> None:
 
 
 def _shape(generator: Random) -> Random:
-    """What the constraints are but for their targets: the same for several cases in a row."""
+    """The constraints without their targets: the same for several consecutive cases."""
     seed, number = generator.bit_generator.seed_seq.entropy  # type: ignore[attr-defined]
     return np.random.default_rng([seed, number // SAME])
 
 
 def wild_start(model: Model, generator: Random) -> np.ndarray | None:
-    """Nothing, or a pose vector that may be turned, far away, or not finite."""
+    """None, or a pose vector that may be rotated, far away, or not finite."""
     if generator.random() < 0.7:
         return None
     q = generator.normal(0.0, float(generator.choice([0.3, 3.0])), space_of(model).size)

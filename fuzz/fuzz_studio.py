@@ -51,7 +51,7 @@ from poise.studio.uploads import Uploads
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-SOUND = {"requests": 0.5}  # of the inputs are not damaged; 0.05 of others
+SOUND = {"requests": 0.5}  # share of undamaged inputs; 0.05 for others
 PATIENCE = 0.2  # seconds without an answer after which nothing more is sent
 DEFECTS = Path(__file__).parent / "defects"
 HARM = (
@@ -65,7 +65,7 @@ Try = Callable[[bytes], str]
 
 
 class Target(NamedTuple):
-    """Sound inputs, what is done with one, and how others like them are made, where there are more than a few."""
+    """Valid inputs, their use, and a generator of similar ones, if there are more than a few."""
 
     seeds: list[bytes]
     attempt: Try
@@ -73,7 +73,7 @@ class Target(NamedTuple):
 
 
 def main() -> int:
-    """Fuzzes, and returns 1 if anything failed."""
+    """Run the fuzzer; return 1 if anything failed."""
     found = parser(__doc__, count=10_000)
     found.add_argument("--only", nargs="*", default=list(TARGETS), choices=list(TARGETS))
     options = found.parse_args()
@@ -95,7 +95,7 @@ def main() -> int:
 
 
 def _case(targets: dict[str, Target], name: str, generator: np.random.Generator, folder: Path) -> str:
-    """One of the seeds, seldom as it is, is tried."""
+    """Try one of the seeds, seldom unchanged."""
     target = targets[name]
     seeds = target.seeds
     seed = target.another(generator) if target.another else seeds[int(generator.integers(len(seeds)))]
@@ -105,7 +105,7 @@ def _case(targets: dict[str, Target], name: str, generator: np.random.Generator,
 
 
 class Place:
-    """A studio that listens, a session beside it, and what they know."""
+    """A listening studio, a session beside it, and their tokens."""
 
     def __init__(self, folder: Path) -> None:
         self.folder, self.walk = folder, act("walk", seconds=2.0, fps=20)
@@ -128,7 +128,7 @@ class Place:
         return int(listener.getsockname()[1])
 
     def exchanged(self, port: int, data: bytes) -> bytes:
-        """What a studio answers to bytes, until it hangs up."""
+        """A studio's answer to bytes, until it closes the connection."""
         answer = b""
         line = socket.create_connection(("127.0.0.1", port), timeout=PATIENCE)
         with line as client, suppress(TimeoutError, ConnectionError):  # hung up on
@@ -144,7 +144,7 @@ class Place:
 
 
 class Errors(logging.Handler):
-    """What servers wrote to their logs as errors."""
+    """Errors that servers wrote to their logs."""
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -157,7 +157,7 @@ class Errors(logging.Handler):
         self._found.append(record)
 
     def check(self) -> None:
-        """Fails where there was one since the last time."""
+        """Raise if there was an error since the last call."""
         found, self._found = self._found, []
         if found:
             raise AssertionError(f"an error in the server's log: {self.format(found[0])}")

@@ -49,14 +49,14 @@ Random = np.random.Generator
 
 @dataclass(frozen=True)
 class Moment:
-    """When to kill: after some seconds, or at the number of a change to files."""
+    """When to kill: after some seconds, or at a numbered file change."""
 
     seconds: float = LONGEST_WAIT
     change: int = 0
 
 
 class Scenario:
-    """Something that writes files."""
+    """A scenario that writes files."""
 
     name: ClassVar[str]
 
@@ -64,20 +64,20 @@ class Scenario:
         self.shared = shared
 
     def prepare(self, folder: Path) -> None:
-        """What is there before."""
+        """Create the initial files."""
 
     def act(self, folder: Path) -> None:
-        """What is killed, in a process of its own."""
+        """The work that is killed, in a separate process."""
         raise NotImplementedError
 
     def check(self, folder: Path) -> None:
-        """What must hold after the kill."""
+        """Check what must hold after the kill."""
 
     def check_done(self, folder: Path) -> None:
-        """What must hold once the same has been done to its end."""
+        """Check what must hold once the same work has completed."""
 
     def attempt(self, folder: Path, generator: Random) -> bool:
-        """Kills it once at a random moment, checks, does it again and checks; whether the kill came before the end."""
+        """Kill it once at a random moment, check, repeat and check; return whether the kill came before the end."""
         self.prepare(folder)
         killed = run(lambda: self.act(folder), self.moment(generator))
         self.check(folder)
@@ -88,7 +88,7 @@ class Scenario:
         return killed
 
     def moment(self, generator: Random) -> Moment:
-        """A random moment of what it takes to the end, which is measured once."""
+        """A random moment of the complete run, which is measured once."""
         if not hasattr(self, "whole"):
             with tempfile.TemporaryDirectory() as name:
                 self.prepare(Path(name))
@@ -99,7 +99,7 @@ class Scenario:
 
 
 class Output(Scenario):
-    """A command with one file to write, which was there before and then is another."""
+    """A command with one output file, which exists before and is then replaced."""
 
     output: ClassVar[str]
 
@@ -180,7 +180,7 @@ class ConvertPair(Scenario):
 
 
 class BuildLibrary(Scenario):
-    """Clips that are taken in while others are there already."""
+    """Clips that are added while others are already there."""
 
     name, verb = "library build", "build"
 
@@ -233,7 +233,7 @@ class Perform(Scenario):
         return True
 
     def performed(self, folder: Path, child: int, seconds: float) -> tuple[list[float], int]:
-        """Sends frames for so long; when each was answered, and how many were sent."""
+        """Send frames for some time; return when each was answered, and how many were sent."""
         port = int(waited_for(folder / "said", "listening on").rpartition(":")[2])
         answered, sent, until = list[float](), 0, time.monotonic() + seconds
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as tracker:
@@ -249,7 +249,7 @@ class Perform(Scenario):
         return answered, sent
 
     def check_recovered(self, folder: Path, least: int, most: int) -> None:
-        """The next performance brings the last one back."""
+        """The next performance recovers the last one."""
         (folder / "said").unlink()  # what the one before said is not an answer of the next
         run(lambda: self.act(folder), Moment(), until=lambda: "listening on" in _text(folder / "said"))
         found = list(folder.glob("take-recovered*.bvh"))
@@ -384,7 +384,7 @@ def _page(folder: Path) -> Any:
 
 
 def start(act: Callable[[], None]) -> int:
-    """A child that does something and ends."""
+    """A child process that does some work and ends."""
     child = os.fork()
     if child == 0:
         code = 1
@@ -398,7 +398,7 @@ def start(act: Callable[[], None]) -> int:
 
 @contextmanager
 def child_of(act: Callable[[], None]) -> Iterator[int]:
-    """A child that does something until it is killed at the end."""
+    """A child process that works until it is killed at the end."""
     child = start(act)
     try:
         yield child
@@ -408,7 +408,7 @@ def child_of(act: Callable[[], None]) -> Iterator[int]:
 
 
 def run(act: Callable[[], None], moment: Moment, *, until: Callable[[], bool] = lambda: False) -> bool:
-    """Does something in a child that is killed at a moment; whether it was."""
+    """Run work in a child process that is killed at a moment; return whether it was."""
 
     def doing() -> None:
         if moment.change:
@@ -437,7 +437,7 @@ def worked(child: int) -> float:
 
 
 def own_time(child: int) -> float:
-    """Seconds of the clock, without those in which a child's threads waited for the processor while others had it."""
+    """Wall-clock seconds, without those in which a child's threads waited for the processor."""
     waited = 0
     for task in Path(f"/proc/{child}/task").glob("*/schedstat"):
         with suppress(OSError):
@@ -446,7 +446,7 @@ def own_time(child: int) -> float:
 
 
 def measured(act: Callable[[], None]) -> Moment:
-    """How long something takes, and how many changes to files it makes."""
+    """The duration of some work, and its number of file changes."""
     read_end, write_end = os.pipe()
 
     def doing() -> None:
@@ -485,7 +485,7 @@ def _at_changes(call: Callable[[], None]) -> None:
 
 
 def say_nothing(into: Path = Path(os.devnull)) -> None:
-    """What this process prints goes elsewhere."""
+    """Redirect what this process prints."""
     file = os.open(into, os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
     os.dup2(file, 1)
     os.dup2(file, 2)
@@ -516,7 +516,7 @@ SCENARIOS: dict[str, type[Scenario]] = {
 
 
 def make_shared(folder: Path) -> None:
-    """What the scenarios work on."""
+    """The data of the scenarios."""
     walk, other = performer.act("walk", seconds=1.0, fps=30), performer.act("reach", seconds=2.0, fps=30)
     write(walk, folder / "walk.bvh")
     write(other, folder / "other.bvh")
@@ -542,7 +542,7 @@ def _silent(command: list[str]) -> None:
 
 
 def kill(name: str, count: int, seed: int, shared: Path) -> list[str]:
-    """Kills one scenario again and again; what went wrong."""
+    """Kill one scenario repeatedly; return what went wrong."""
     scenario, failures, tally = SCENARIOS[name](shared), list[str](), Counter[bool]()
     for number in range(count):
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
@@ -558,7 +558,7 @@ def kill(name: str, count: int, seed: int, shared: Path) -> list[str]:
 
 
 def main() -> int:
-    """Kills, and returns 1 if anything was lost, mixed or left behind."""
+    """Run all scenarios; return 1 if anything was lost, mixed or left behind."""
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )

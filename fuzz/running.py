@@ -60,7 +60,7 @@ class TooLongError(BaseException):
 
 @dataclass
 class Counts:
-    """What came of the cases of each kind, as the file of counts holds it."""
+    """The outcomes of the cases of each kind, as stored in the file of counts."""
 
     next: int = 0
     outcomes: dict[str, Counter[str]] = field(default_factory=dict)
@@ -83,7 +83,7 @@ class Counts:
         path.with_suffix(".new").replace(path)
 
     def add(self, result: Result) -> None:
-        """Counts one case more."""
+        """Count one more case."""
         self.next = result.number + 1
         self.outcomes.setdefault(result.kind, Counter())[result.outcome] += 1
         self.slowest[result.kind] = max(self.slowest.get(result.kind, 0.0), result.seconds)
@@ -99,13 +99,13 @@ class Counts:
 
     @property
     def failures(self) -> int:
-        """How many cases failed."""
+        """The number of failed cases."""
         return sum(each[outcome] for each in self.outcomes.values() for outcome in FAILED)
 
 
 @dataclass(frozen=True)
 class Result:
-    """What came of one case, and in words what went wrong."""
+    """The outcome of one case, and a description of the failure."""
 
     kind: str
     number: int
@@ -115,7 +115,7 @@ class Result:
 
 
 def parser(description: str | None, *, count: int) -> argparse.ArgumentParser:
-    """The options that all fuzzers have."""
+    """The common options of all fuzzers."""
     if "OMP_NUM_THREADS" not in os.environ:  # NumPy has counted its threads by now: start again with one
         use_one_thread()
         os.execv(sys.executable, [sys.executable, *sys.argv])
@@ -210,7 +210,7 @@ def _results(
 
 
 def _ended(status: int) -> tuple[str, str]:
-    """What the end of a child was, and in words."""
+    """How a child process ended, with a description."""
     if not os.WIFSIGNALED(status):
         return "crash", f"ended with exit code {os.waitstatus_to_exitcode(status)}"
     ended = signal.Signals(os.WTERMSIG(status))
@@ -248,7 +248,7 @@ def _child(
 
 
 def attempt(case: Callable[[], str | None]) -> tuple[str, str]:
-    """Runs one case: its outcome, and in words what went wrong, else nothing."""
+    """Run one case: its outcome, and a description of the failure, if any."""
     before = peak_memory()
     try:
         with _watchdog(), warnings.catch_warnings():

@@ -1,4 +1,4 @@
-"""The sound files that fuzzing starts from: a small synthetic motion and its markers, in all formats and variants."""
+"""The valid seed files of fuzzing: a small synthetic motion and its markers, in all formats and variants."""
 
 from __future__ import annotations
 

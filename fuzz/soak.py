@@ -59,7 +59,7 @@ _DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(
 
 
 class Page:
-    """A person who does not know what they want."""
+    """A simulated person who makes random edits."""
 
     def __init__(self, address: str, seed: int) -> None:
         self.address, self.random = address, random.Random(seed)
@@ -76,7 +76,7 @@ class Page:
         self.trips: list[float] = []  # milliseconds from drags to their poses, since the last sample
 
     async def live(self, until: float) -> None:
-        """Connects, edits for a while, goes away, and comes back, also when the connection was lost."""
+        """Connect, edit for a while, leave, and return, also after a lost connection."""
         while time.monotonic() < until:
             try:
                 async with (
@@ -103,7 +103,7 @@ class Page:
             await asyncio.gather(listening, return_exceptions=True)
 
     async def answered(self) -> None:
-        """Waits until nothing more is said: people look at what they have done."""
+        """Wait until nothing more is sent, as people look at what they have done."""
         words = -1
         while words != self.heard.total():
             words = self.heard.total()
@@ -155,7 +155,7 @@ class Page:
         )
 
     async def edit(self, socket: ClientConnection) -> None:
-        """One of the things that a person does, the frequent ones more often."""
+        """A random action, frequent ones more often."""
         does = [self.gesture] * 8 + [
             self.wander,
             self.key,
