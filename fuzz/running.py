@@ -1,4 +1,4 @@
-"""Runs cases of a fuzzer, one after the other, and counts what came of them.
+"""Run the cases of a fuzzer one after the other, and count the outcomes.
 
 A case makes an input from random numbers and hands it to Poise. It may be taken, or refused with a PoiseError. Anything
 else is a failure: another exception, a warning, an answer that is wrong, more than 2 seconds of the processor, half a
@@ -185,7 +185,7 @@ def _results(
     number: int,
     prepare: Callable[[], object],
 ) -> Iterator[Result]:
-    """What came of every case. They run in a child; where it dies, its case has failed and another continues."""
+    """The outcome of every case. They run in a child process; if it dies, its case has failed and another continues."""
     ends = time.monotonic() + options.seconds
     while number < options.count and time.monotonic() < ends:
         begun = time.monotonic()

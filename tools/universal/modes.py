@@ -73,7 +73,7 @@ class ModalNetwork(Network):
 
 
 class ModalTrainer(Trainer):
-    """Trains shifts and the gate; performers' joint zeros begin where bones foretell them."""
+    """Trains shifts and the gate; performers' joint zeros start at their prediction from bones."""
 
     def __init__(self, sampler: Sampler, options: argparse.Namespace, trained: dict) -> None:
         self._trained = {

@@ -42,7 +42,7 @@ def mirrored_bodies(bodies: Array) -> Array:
 
 
 def fitted_zeros(bodies: Array, zeros: Array) -> tuple[ZeroWeights, Array]:
-    """The Gaussian processes from bones to zeros; and of each performer the zeros that all others' bones foretell."""
+    """The Gaussian processes from bones to zeros; and each performer's zeros as predicted from all others' bones."""
     figures = layout.figure(np.concatenate([bodies, mirrored_bodies(bodies)]))
     wanted = np.concatenate([zeros, mirrored_zeros(zeros)]).reshape(len(figures), -1)
     own = bodies.reshape(len(bodies), -1)

@@ -41,7 +41,7 @@ def draw_overlay(photo: Image.Image, camera: Camera, points: Points, poses: Sequ
 
 
 def render_photo(pose: Pose, camera: Camera, size: tuple[int, int]) -> Image.Image:
-    """The mannequin as a camera sees it: a photo for examples and tests, where none is at hand."""
+    """The mannequin as seen by a camera: a substitute photo for examples and tests."""
     from poise.pictures.view import PictureView
 
     right, down, forward = camera.rotation

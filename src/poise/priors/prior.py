@@ -105,7 +105,7 @@ class Guide(ABC):
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
-        """Poses to start from for these targets, the most promising first; their root is q's or placed anew."""
+        """Poses to start from for these targets, the most promising first; their root is q's or placed again."""
 
     def modes(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool

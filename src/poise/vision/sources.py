@@ -280,7 +280,7 @@ class InStep:
         following: list[tuple[float, Picture] | None],
         now: float,
     ) -> bool:
-        """Go on in one source while its next picture is nearer to this moment; whether it has come to its end now."""
+        """Advance one source while its next picture is nearer to this moment; return whether it has ended."""
         while True:
             current, after = latest[number], following[number]
             if current is None:
