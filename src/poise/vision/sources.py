@@ -266,7 +266,7 @@ class InStep:
             if all(entry is None for entry in latest):
                 return
             self.notes += [
-                f"{self.sources[number].name} ends at {now - begun:.2f} s; the others go on"
+                f"{self.sources[number].name} ends at {now - begun:.2f} s; the others continue"
                 for number in ended
             ]
             yield Step(now - begun, tuple(None if entry is None else entry[1] for entry in latest))
@@ -303,9 +303,11 @@ def read_or_note(source: Source, notes: list[str]) -> tuple[float, Picture] | No
     try:
         found = source.read()
     except (PoiseError, OSError, cv2().error) as error:
-        notes.append(f"{source.name} broke off ({error}); the others go on")
+        notes.append(f"{source.name} broke off ({error}); the others continue")
         return None
     if found is not None and (found[1].shape[1], found[1].shape[0]) != source.size:
-        notes.append(f"{source.name} changes the size of its pictures at {found[0]:.2f} s; the others go on")
+        notes.append(
+            f"{source.name} changes the size of its pictures at {found[0]:.2f} s; the others continue"
+        )
         return None
     return found
