@@ -10,8 +10,8 @@ from benchmarks.table import Row
 from poise import performer
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Position
+from poise.solvers.published import LBFGS, SQP
 from poise.solvers.solve import Solver
-from poise.solvers.style_reference import LBFGS, SQP
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 NAMES = {LBFGS: "L-BFGS, soft", SQP: "SQP, hard"}

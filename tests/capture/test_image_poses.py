@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from made_once import learned
 from poise.capture.image_placing import View, placed
-from poise.capture.image_poses import explain
-from poise.capture.image_starts import LIMBS, flipped, known_poses
+from poise.capture.image_poses import LIMBS, explain, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion import Motion

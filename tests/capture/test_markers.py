@@ -8,9 +8,8 @@ import pytest
 from made_once import learned
 from poise import performer
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.marker_confidence import ASIS, Confidence, confidence_from
 from poise.capture.marker_filling import fill
-from poise.capture.marker_tracking import NOBODY, MarkerTracker, assign
+from poise.capture.marker_tracking import ASIS, NOBODY, Confidence, MarkerTracker, assign, confidence_from
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.motion.gaps import Gap, SplineErrors

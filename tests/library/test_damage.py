@@ -17,8 +17,7 @@ from dying import always_die, die_once, refuse_three
 from poise.engine import Engine
 from poise.errors import ParseError, PoiseError
 from poise.library import Library, build
-from poise.library.lock import BusyError, only_one
-from poise.library.store import POSES_FILE
+from poise.library.store import POSES_FILE, BusyError, only_one
 from poise.library.tensor_file import map_tensors, sha256_of, write_tensors
 
 BUILD = """

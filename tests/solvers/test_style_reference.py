@@ -12,9 +12,9 @@ from poise.errors import InvalidValueError
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Problem
+from poise.solvers.published import ReferenceRun
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
-from poise.solvers.style_reference import ReferenceRun
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 

@@ -18,6 +18,7 @@ from poise.apps.camera_calibration import AGREED, agreement
 from poise.apps.simulated_cameras import CAMERAS_FILE
 from poise.errors import InvalidValueError
 from poise.formats.files import make_folder
+from poise.motion.gaps import runs
 from poise.performance.cameras import FEWEST, CameraPerformance, WatchedMoment
 from poise.performance.perform import Performance, PerformedFrame
 from poise.types import Array
@@ -178,8 +179,7 @@ def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMom
 
 def _longest(missing: Bool[Array, "moments"], times: Sequence[float]) -> str:
     """The longest absence in words; empty if it was short."""
-    edges = np.flatnonzero(np.diff(np.r_[False, missing, False]))
-    spans = [(times[end - 1] - times[begin], times[begin]) for begin, end in edges.reshape(-1, 2)]
+    spans = [(times[run.stop - 1] - times[run.start], times[run.start]) for run in runs(missing)]
     seconds, begun = max(spans, default=(0.0, 0.0))
     return f"{seconds:.1f} s, from {begun:.1f} s on" if seconds >= LONG else ""
 

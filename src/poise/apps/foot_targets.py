@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.motion.contacts import foot_contacts, foot_joints, foot_positions
+from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle
@@ -48,9 +49,9 @@ def contacts_in(motion: Motion) -> list[FootContact]:
         for point, flags in ((TOES, toes), (HEEL, standing[:, number, HEEL] & ~toes)):
             handle = _handle(motion, joints[point], places[0, number, point])
             found += [
-                FootContact(handle, side, first, end, places[first:end, number, point].mean(axis=0))
-                for first, end in spans(flags)
-                if end - first >= SHORTEST
+                FootContact(handle, side, run.start, run.stop, places[run, number, point].mean(axis=0))
+                for run in runs(flags)
+                if run.stop - run.start >= SHORTEST
             ]
     return sorted(found, key=lambda contact: contact.first)
 
@@ -78,12 +79,6 @@ def changed(
         aside = wider if contact.side == "left" else -wider
         out.append(replace(contact, point=contact.point + (longer - 1.0) * gone * ahead + aside * left))
     return out
-
-
-def spans(flags: Bool[Array, "frames"]) -> list[tuple[int, int]]:
-    """First frames and ends of runs of true values."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[0], flags.astype(np.int64), [0]])))
-    return [(int(first), int(end)) for first, end in edges.reshape(-1, 2)]
 
 
 def _handle(motion: Motion, joint: int, place: Float[Array, "3"]) -> Handle:

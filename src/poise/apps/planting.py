@@ -17,6 +17,7 @@ from jaxtyping import Bool, Float
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.motion.contacts import Contacts, foot_contacts, foot_joints, foot_positions
+from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.skeleton.kernels import ROOT_FREEDOMS
@@ -101,12 +102,6 @@ def standing_ankle(motion: Motion, contacts: Contacts) -> float:
     flat = np.all(contacts.points, axis=-1)
     flat = flat if flat.any() else contacts.feet
     return float(np.median(heights[flat])) if flat.any() else float(np.percentile(heights, 5.0))
-
-
-def runs(flags: Bool[Array, "frames"]) -> list[slice]:
-    """The ranges of frames in which a flag is set."""
-    edges = np.flatnonzero(np.diff(np.concatenate([[False], flags, [False]]).astype(np.int8)))
-    return [slice(int(start), int(end)) for start, end in zip(edges[::2], edges[1::2], strict=True)]
 
 
 def metric_of(skeleton: Skeleton, joints: set[int], *, root: float = 0.0) -> Float[Array, "freedoms"]:

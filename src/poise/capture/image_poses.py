@@ -15,12 +15,13 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.capture.image_placing import View, placed
-from poise.capture.image_starts import LIMBS, flipped, known_poses
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
+from poise.geometry.cameras import Camera
+from poise.priors.poses import upright
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-from poise.solvers.constraints import Projection
+from poise.solvers.constraints import Position, Projection
 from poise.solvers.solution import STATUSES, Solution, extended
 from poise.solvers.solve import Model, Solver, prior_of, space_of
 from poise.solvers.trajectory import LocalGaussian
@@ -32,6 +33,13 @@ APART = 0.06  # metres: mean joint distance above which two poses are distinct
 ROUNDS = 4  # consecutive solves from one start
 SETTLED = 2e-3  # radians or metres: a solve that changes less is the last
 LEAN = 0.03  # radians squared: variance of the root's tilt in one solve, if the prior does not predict it
+Poses = tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]
+LIMBS = tuple(
+    (f"{side}_{upper}", f"{side}_{lower}", f"{side}_{end}")
+    for side in ("left", "right")
+    for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
+)
+_FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -157,3 +165,27 @@ def told_apart(found: Sequence[Explanation]) -> list[Explanation]:
             kept.append(one)
             bodies.append(body)
     return kept
+
+
+def known_poses(model: Model) -> Poses:
+    """Exponential maps of a model's known poses, and the up direction of each in its root's frame."""
+    prior = prior_of(model)
+    return upright(np.zeros((1, space_of(model).size - ROOT_SIZE))) if prior is None else prior.known_poses()
+
+
+def flipped(
+    space: PoseSpace, q: Float[Array, "size"], camera: Camera, limb: tuple[str, str, str]
+) -> Float[Array, "size"] | None:
+    """The pose with one limb flipped in depth; None if the limb is parallel to the image or unknown."""
+    if not all(role in space.skeleton.roles for role in limb):
+        return None
+    upper, lower, end = (space.forward(q)[0][space.skeleton.index(role)] for role in limb)
+    ray = upper - camera.centre
+    ray /= np.linalg.norm(ray)
+    if max(abs((lower - upper) @ ray), abs((end - lower) @ ray)) < _FLAT:
+        return None
+    targets = [
+        Position(role, point - 2.0 * ((point - upper) @ ray) * ray)
+        for role, point in zip(limb[1:], (lower, end), strict=True)
+    ]
+    return Solver(space, targets, root="given").solve(q).q

@@ -10,7 +10,7 @@ frame, until it allows the poses that visible markers show (expectation-maximisa
 
 The conditioned covariance P of the pose, through a marker's Jacobian, gives the uncertainty of a hidden marker. Seen
 markers calibrate it: each is predicted from the others (leave-one-out, in closed form), and the variances are scaled
-by the recent errors of these predictions. That says little about parts far from anything seen: `marker_confidence`
+by the recent errors of these predictions. That says little about parts far from anything seen: `Confidence`
 widens the reported uncertainty by the prior's measured overconfidence when less is seen.
 
 A point farther from its prediction than this uncertainty and plausible accelerations allow is rejected: it may be
@@ -26,7 +26,6 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.capture.calibration import Calibration
-from poise.capture.marker_confidence import USUAL, Confidence
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
@@ -62,6 +61,36 @@ UNSURE = 0.10  # metres: standard deviation from which a filled marker is flagge
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
 NOBODY = -1
 _NEVER = 1e6
+SHARES = (0.3, 0.5, 0.7, 0.9)  # shares of the markers that are hidden for the measurement
+DRAWS = 2  # random choices of hidden markers per share
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """The factor on a tracker's standard deviations, by the share of hidden markers."""
+
+    shares: tuple[float, ...]
+    factors: tuple[float, ...]
+
+    def factor(self, hidden: float) -> float:
+        """The factor at this share of hidden markers."""
+        return float(np.interp(hidden, self.shares, self.factors))
+
+
+ASIS = Confidence((0.0,), (1.0,))
+"""No widening."""
+USUAL = Confidence((0.0, 0.5, 0.7, 0.9), (1.0, 1.1, 1.5, 2.5))
+"""The average, for takes without data for the measurement."""
+
+
+def confidence_from(errors: dict[float, list[Float[Array, "_"]]]) -> Confidence:
+    """The factors from ratios of errors to claimed deviations (lengths in three dimensions), by hidden share.
+
+    Factors are at least one, and do not decrease as less is seen.
+    """
+    wrong = [float(np.sqrt(np.mean(np.concatenate(errors[share]) ** 2) / 3.0)) for share in sorted(errors)]
+    factors = np.maximum.accumulate([1.0, *wrong])
+    return Confidence((0.0, *sorted(errors)), tuple(factors.tolist()))
 
 
 @dataclass(eq=False, kw_only=True, repr=False)

@@ -11,12 +11,21 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.marker_confidence import ASIS, DRAWS, SHARES, USUAL, Confidence, confidence_from
 from poise.capture.marker_filling import Filled, fill
 from poise.capture.marker_takes import MatchedTake
-from poise.capture.marker_tracking import UNSURE, MarkerTracker, TrackedFrame
+from poise.capture.marker_tracking import (
+    ASIS,
+    DRAWS,
+    SHARES,
+    UNSURE,
+    USUAL,
+    Confidence,
+    MarkerTracker,
+    TrackedFrame,
+    confidence_from,
+)
 from poise.errors import InvalidValueError
-from poise.motion.gaps import gaps_of, spline_errors
+from poise.motion.gaps import gaps_of, runs, spline_errors
 from poise.motion.marker_names import sides_swapped
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
@@ -240,8 +249,7 @@ def complete_clips(
 def well_seen(markers: Markers) -> list[slice]:
     """The ranges of frames in which most markers are seen."""
     share = np.isfinite(markers.points).all(axis=2).mean(axis=1)
-    edges = np.flatnonzero(np.diff(np.r_[False, share >= COMPLETE, False])).reshape(-1, 2)
-    return [slice(start, end) for start, end in edges.tolist() if end - start >= SHORTEST * markers.fps]
+    return [run for run in runs(share >= COMPLETE) if run.stop - run.start >= SHORTEST * markers.fps]
 
 
 def track(

@@ -19,8 +19,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.capture.image_placing import View
-from poise.capture.image_poses import explain
-from poise.capture.image_starts import LIMBS
+from poise.capture.image_poses import LIMBS, explain
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import learner_named, training_poses
 from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step

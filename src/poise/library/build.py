@@ -19,9 +19,8 @@ from poise.formats import motion_files, read
 from poise.formats.registry import animation_of, stem_of
 from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
-from poise.library.lock import only_one
 from poise.library.shards import FOLDER, frames_hash, write_shard
-from poise.library.store import Library
+from poise.library.store import Library, only_one
 from poise.library.tensor_file import sha256_of
 from poise.motion.datasets import catalogue
 from poise.motion.edit import resample

@@ -22,7 +22,7 @@ from jaxtyping import Float, Int
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.library.k_means import divided
-from poise.library.search import Found, NearestQuery, checked_rows
+from poise.library.search import Found, NearestQuery, Search, checked_rows
 from poise.library.search_kernels import in_order, offer, squared_distance
 from poise.library.segments import Runs
 from poise.types import Array
@@ -32,7 +32,7 @@ MEMORY = 64  # queries that bounds may refer to; older bounds are updated togeth
 _ROUNDING = 1e-5  # single-precision safety margin of the bounds
 
 
-class CoherentSearch:
+class CoherentSearch(Search):
     """Compares few frames if a query is close to previous ones."""
 
     _known: Array | None

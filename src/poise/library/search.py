@@ -7,9 +7,9 @@ faiss' exact search and `ExhaustiveSearch` compares every frame: these are the r
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from types import ModuleType
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -37,20 +37,18 @@ class Found:
     """Whether the whole library was searched: there was no last frame, or its neighbours did not lead here."""
 
 
-@runtime_checkable
-class Search(Protocol):
+class Search(ABC):
     """Searches for the nearest frames of consecutive queries."""
 
+    @abstractmethod
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames to a row, without those in `exclude`; NaN columns are ignored."""
-        ...
 
-    def forget(self) -> None:
+    def forget(self) -> None:  # noqa: B027  # most have no state
         """Start a new performance."""
-        ...
 
 
-class ExhaustiveSearch:
+class ExhaustiveSearch(Search):
     """Compares every frame."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
@@ -64,11 +62,8 @@ class ExhaustiveSearch:
         )
         return asked.found(visited, everywhere=True)
 
-    def forget(self) -> None:
-        """Does nothing: there is no state."""
 
-
-class ExactSearch:
+class ExactSearch(Search):
     """Compares every run, and the frames of runs that may contain one of the nearest; misses nothing."""
 
     def __init__(self, runs: Runs, rows: Float[Array, "frames columns"]) -> None:
@@ -82,11 +77,8 @@ class ExactSearch:
         )
         return asked.found(visited, everywhere=True)
 
-    def forget(self) -> None:
-        """Does nothing: there is no state."""
 
-
-class GraphSearch:
+class GraphSearch(Search):
     """Walks the neighbour graph from the last frame's neighbours.
 
     If the frames found are suddenly much further than usual, the whole library is searched, and the walk continues
@@ -143,7 +135,7 @@ class GraphSearch:
             self._usual = (1 - _FOLLOW) * self._usual + _FOLLOW * distance if known else distance
 
 
-class FaissSearch:
+class FaissSearch(Search):
     """faiss' exact search; for queries with unknown columns, which faiss cannot ignore, every frame is compared."""
 
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
@@ -163,9 +155,6 @@ class FaissSearch:
         )
         present = frames[0] >= 0
         return Found(frames[0][present], distances[0][present], len(self._rows), everywhere=True)
-
-    def forget(self) -> None:
-        """Does nothing: there is no state."""
 
     def _without(self, exclude: slice) -> object:
         batch = self._faiss.IDSelectorRange(exclude.start, exclude.stop)

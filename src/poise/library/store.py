@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from functools import cached_property
 from hashlib import sha256
@@ -12,7 +14,6 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import FileAccessError
 from poise.library.catalogue import FILE, Catalogue, Clip
 from poise.library.graph import NeighbourGraph, build_graph
-from poise.library.lock import only_one
 from poise.library.poses import Poses, map_poses, write_poses
 from poise.library.shards import FOLDER, read_canonical, read_own
 from poise.library.tensor_file import sha256_of
@@ -23,6 +24,7 @@ from poise.types import Progress
 POSES_FILE = "poses.safetensors"
 CACHE = "cache"
 GRAPH_FILE = "graph.safetensors"
+LOCK_FILE = "changing.lock"
 
 
 @dataclass(frozen=True)
@@ -251,3 +253,23 @@ def _fingerprint(clips: Sequence[Clip]) -> str:
 
 def _text(clip: Clip) -> str:
     return " ".join((clip.name, clip.performer, clip.variant, *clip.tags, Path(clip.source).name)).casefold()
+
+
+class BusyError(PoiseError):
+    """Another process is changing the same library."""
+
+
+@contextmanager
+def only_one(folder: Path) -> Iterator[None]:
+    """Hold the lock of a library; raise at once if another process holds it."""
+    with closing(sqlite3.connect(folder / LOCK_FILE, timeout=0.0, isolation_level=None)) as connection:
+        try:
+            connection.execute("BEGIN EXCLUSIVE")
+        except sqlite3.OperationalError as error:
+            if error.sqlite_errorcode != sqlite3.SQLITE_BUSY:
+                raise FileAccessError(f"the library in {folder} cannot be changed: {error}") from error
+            raise BusyError(
+                f"the library in {folder} is being changed by another process ({error}); "
+                "wait until it has finished, then try again"
+            ) from error
+        yield

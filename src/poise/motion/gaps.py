@@ -30,13 +30,17 @@ class Gap:
         return self.end - self.start
 
 
+def runs(flags: Bool[Array, "frames"]) -> list[slice]:
+    """The stretches of frames in which a flag is set."""
+    edges = np.flatnonzero(np.diff(np.r_[False, flags, False]))
+    return [slice(first, end) for first, end in edges.reshape(-1, 2).tolist()]
+
+
 def gaps_of(seen: Bool[Array, "frames markers"]) -> Iterator[Gap]:
     """All gaps, marker by marker."""
-    frames = len(seen)
     for marker in range(seen.shape[1]):
-        edges = np.flatnonzero(np.diff(np.r_[True, seen[:, marker], True]))
-        for start, end in edges.reshape(-1, 2).tolist():
-            yield Gap(marker, start, end, closed=start > 0 and end < frames)
+        for run in runs(~seen[:, marker]):
+            yield Gap(marker, run.start, run.stop, closed=run.start > 0 and run.stop < len(seen))
 
 
 def spline_filled(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:

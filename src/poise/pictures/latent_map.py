@@ -60,7 +60,7 @@ def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Im
     _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
     axes[0].set(xlim=extent[:2], ylim=extent[2:])
     _words(plot, prior, title)
-    return _image(plot)
+    return image_of(plot)
 
 
 def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
@@ -75,7 +75,7 @@ def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
         axes.set_title(f"{name}: {_parameters(kernel)}", fontsize=10, color=INK, loc="left")
         _surface(plot, under, plane, column)
     plot.text(0.02, 0.955, title or "From fine to smooth", fontsize=14, color=INK)
-    return _image(plot)
+    return image_of(plot)
 
 
 def draw_learning_curve(prior: LatentPrior) -> Image.Image:
@@ -88,7 +88,7 @@ def draw_learning_curve(prior: LatentPrior) -> Image.Image:
     axes.set_ylabel("negative log-likelihood, nats", color=INK)
     axes.set_title("Learning curve", fontsize=12, color=INK, loc="left")
     axes.locator_params(axis="x", integer=True)
-    return _image(plot)
+    return image_of(plot)
 
 
 def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
@@ -117,7 +117,7 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     for each, name in zip(axes, names, strict=True):
         each.set_title(name, fontsize=11, color=INK, loc="left")
     plot.text(0.02, 0.93, title or "A mixture of Gaussians beside the style", fontsize=14, color=INK)
-    return _image(plot)
+    return image_of(plot)
 
 
 # --- maps ------------------------------------------------------------------------------------------------------------
@@ -274,7 +274,8 @@ def _words(plot: Plot, prior: LatentPrior, title: str) -> None:
         plot.text(_SIDE + 0.13 * place, 0.02, text, fontsize=10, color=colour)
 
 
-def _image(plot: Plot) -> Image.Image:
+def image_of(plot: Plot) -> Image.Image:
+    """A plot as a picture."""
     page = BytesIO()
     plot.savefig(page, format="png")
     return Image.open(page).convert("RGB")

@@ -7,14 +7,13 @@ right foot are marked, and the path of a simulation or an animation is drawn abo
 from __future__ import annotations
 
 from collections.abc import Mapping
-from io import BytesIO
 from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from PIL import Image
 
-from poise.pictures.latent_map import INK, PALE_INK, PAPER, draw_map
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, draw_map, image_of
 from poise.pictures.latent_plane import LatentPlane
 from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.prior import DynamicsPrior
@@ -105,10 +104,3 @@ def _key(plot: Plot, prior: DynamicsPrior, paths: Paths) -> None:
 
 def _colour(prior: DynamicsPrior, activity: str) -> str:
     return ACTIVITIES[prior.frames.activity_names.index(activity) % len(ACTIVITIES)]
-
-
-def image_of(plot: Plot) -> Image.Image:
-    """A plot as a picture."""
-    page = BytesIO()
-    plot.savefig(page, format="png")
-    return Image.open(page).convert("RGB")

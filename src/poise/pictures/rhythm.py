@@ -11,8 +11,8 @@ from PIL import Image
 
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
-from poise.pictures.latent_map import INK, PALE_INK, PAPER
-from poise.pictures.latent_paths import LANDINGS, image_of
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, image_of
+from poise.pictures.latent_paths import LANDINGS
 from poise.pictures.plots import Axes, Plot
 from poise.priors.dynamics.rhythm import Rhythm
 from poise.skeleton.roles import SIDES

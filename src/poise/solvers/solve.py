@@ -30,10 +30,9 @@ from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.predicted import solve_many
 from poise.solvers.problem import Problem, Root, Settings
-from poise.solvers.published import PublishedRun
+from poise.solvers.published import REFERENCES, PublishedRun, ReferenceRun
 from poise.solvers.run import PlainRunner, Runner
 from poise.solvers.solution import STATUSES, Solution, Status
-from poise.solvers.style_reference import REFERENCES, ReferenceRun
 from poise.solvers.uncertainty import Uncertainty
 from poise.types import Array
 
