@@ -57,7 +57,7 @@ class ServedCharacter:
 
     def __init__(self) -> None:
         self._prior: UniversalPrior | None = None
-        self._follower: Follower[Solver] | None = None
+        self._follower: Follower | None = None
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """The reply to one line."""

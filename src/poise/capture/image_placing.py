@@ -45,14 +45,12 @@ def placed(
     maps: Float[Array, "poses maps"],
     ups: Float[Array, "poses 3"],
     views: Sequence[View],
-    *,
-    headings: int = HEADINGS,
 ) -> tuple[Float[Array, "starts size"], Float[Array, "starts"]]:
     """Every pose at every heading, at its best position; and its reprojection error in radians.
 
     `ups` are the directions of the world's up in the root's frame. Starts behind a camera come last.
     """
-    turns = _turns(ups, headings)
+    turns = _turns(ups)
     rows, offsets, points = [], [], []
     for view in views:
         handles = space.handles(list(view.points))
@@ -69,16 +67,16 @@ def placed(
         raise InvalidValueError("the image points do not fix the position of the body; give two or more")
     positions = -gaps @ np.linalg.pinv(matrix).T
     left = gaps + positions @ matrix.T
-    q = np.zeros((maps.shape[0], headings, space.size))
+    q = np.zeros((maps.shape[0], HEADINGS, space.size))
     q[..., :3], q[..., 3:ROOT_SIZE], q[..., ROOT_SIZE:] = positions, turns, maps[:, None]
     off = _seen_off(left, positions, points)
     return q.reshape(-1, space.size), off.ravel()
 
 
-def _turns(ups: Float[Array, "poses 3"], headings: int) -> Float[Array, "poses headings 4"]:
+def _turns(ups: Float[Array, "poses 3"]) -> Float[Array, "poses headings 4"]:
     """Root rotations with each pose's tilt, at evenly spaced headings."""
     tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
-    angles = np.arange(headings) * (2.0 * np.pi / headings)
+    angles = np.arange(HEADINGS) * (2.0 * np.pi / HEADINGS)
     about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
     return np.asarray(rotations.multiply(about[None], tilts[:, None]))
 

@@ -55,9 +55,7 @@ def explain(
     model: Model,
     views: Sequence[View],
     *,
-    pixels: float = PIXELS,
     starts: int = STARTS,
-    flips: bool = True,
     first: Float[Array, "size"] | None = None,
 ) -> list[Explanation]:
     """Distinct poses that explain the points of all views, likeliest first, after the one from `first` if given."""
@@ -65,11 +63,11 @@ def explain(
     constraints = [constraint for view in views for constraint in view.constraints()]
     if len({constraint.at.joint for constraint in constraints}) < 2:
         raise InvalidValueError("give image points for at least two joints; three or four determine a pose")
-    run = _ImageRun(model, space, constraints, views, pixels)
+    run = _ImageRun(model, space, constraints, views)
     maps, ups = known_poses(model)
     q, off = placed(space, maps, ups, views)
     found = [run(start) for start in _spread(space, q, off, starts)]
-    if flips and found:
+    if found:
         best = max(found, key=lambda one: one.posterior)
         others = [flipped(space, best.q, views[0].camera, limb) for limb in LIMBS]
         found += [run(start) for start in others if start is not None]
@@ -86,10 +84,9 @@ class _ImageRun:
         space: PoseSpace,
         constraints: Sequence[Projection],
         views: Sequence[View],
-        pixels: float,
     ) -> None:
         self._space = space
-        self._views, self._pixels = views, pixels
+        self._views = views
         self._prior = prior_of(model)
         self._solver: Solver | None = Solver(model, constraints)
         if self._prior is not None and not self._solver.resumes:
@@ -126,7 +123,7 @@ class _ImageRun:
             pixels = view.camera.project(self._space.forward(q)[0][joints])
             seen.append(np.linalg.norm(pixels - np.stack(list(view.points.values())), axis=1))
         distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
-        posterior = (solution.log_likelihood or 0.0) - 0.5 * float(np.square(distances / self._pixels).sum())
+        posterior = (solution.log_likelihood or 0.0) - 0.5 * float(np.square(distances / PIXELS).sum())
         return extended(Explanation, solution, posterior=posterior, distances=distances, views=self._views)
 
 

@@ -27,7 +27,7 @@ from poise.vision.tracker import MarkerFinder, Moment
 
 NOISE = 0.004  # metres: standard deviation of markers placed by cameras
 CARRIED_ON = 0.8  # share of the last frame's velocity in a prediction
-LAYOUTS = 120  # library poses that a first frame is compared with, without a calibration pose
+LAYOUTS = 120  # library poses that a first frame is compared with
 SHAPES = 300  # library poses for detecting swapped labels
 SHAPES_ALONE = 600  # the same for one camera, which sees no depth
 LIVELY = 1.2  # metres per second relative to the root: speed of the liveliest markers
@@ -55,19 +55,13 @@ class WatchedMoment:
 class CameraPerformance:
     """Cameras and a performance: takes the pictures of one moment after the other."""
 
-    def __init__(
-        self,
-        tracker: MarkerFinder,
-        performance: Performance,
-        *,
-        calibration_pose: Float[Array, "markers 3"] | None = None,
-    ) -> None:
+    def __init__(self, tracker: MarkerFinder, performance: Performance) -> None:
         if tracker.labels != performance.names:
             raise InvalidValueError(
                 f"the cameras look for {', '.join(tracker.labels)}; the performance has {', '.join(performance.names)}"
             )
         self.tracker, self.performance = tracker, performance
-        self._layouts = self._library_layouts() if calibration_pose is None else calibration_pose[None]
+        self._layouts = self._library_layouts()
         tracker.get_to_know(wearer_of(performance, SHAPES if len(tracker.rig) > 1 else SHAPES_ALONE))
         self._last: PerformedFrame | None = None
         self._before: Array | None = None

@@ -57,11 +57,10 @@ def best_placement(
     examples: Examples,
     count: int,
     *,
-    candidates: Sequence[str] = CANDIDATES,
     progress: Callable[[int, int], None] = lambda _done, _all: None,
 ) -> Placement:
     """The set of `count` markers that predicts the examples best; two of them are on the waist."""
-    trials = _Trials(examples, [name for name in candidates if _is_there(examples, name)])
+    trials = _Trials(examples, [name for name in CANDIDATES if _is_there(examples, name)])
     fixed = [name for name in ALWAYS if name in trials.names]
     if not len(fixed) < count <= len(trials.names):
         raise InvalidValueError(

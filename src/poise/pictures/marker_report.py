@@ -50,14 +50,10 @@ def draw_marker_report(
 
 
 def draw_markers_on_body(
-    motion: Motion,
-    points: Float[Array, "frames markers 3"],
-    state: Array,
-    *,
-    frames: Sequence[int] | None = None,
+    motion: Motion, points: Float[Array, "frames markers 3"], state: Array
 ) -> Image.Image:
-    """Poses with their markers: seen (state 0), filled (1), too uncertain (2); of the busiest frames if not given."""
-    chosen = list(frames) if frames is not None else _telling_frames(state)
+    """Poses of the busiest frames with their markers: seen (state 0), filled (1), too uncertain (2)."""
+    chosen = _telling_frames(state)
     mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations[:: max(1, len(motion) // 50)])
     page = Image.new("RGB", (_POSE_SIZE[0] * len(chosen), _POSE_SIZE[1]), "white")
     for place, frame in enumerate(chosen):

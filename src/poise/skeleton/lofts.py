@@ -12,6 +12,7 @@ from poise.types import Array
 
 _CAP_ANGLES = np.radians([18.0, 42.0, 66.0])  # rings of a rounded end, measured from its pole
 _SHORTEST = 1e-9
+_ROUNDNESS = 2.2  # of an ellipse it is 2; more is flatter at the ends
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,22 +66,19 @@ def loft(
     return _skin(_with_caps(stations), poles, place, sides=sides, squareness=squareness)
 
 
-def egg(
-    place: Axes, profile: Float[Array, "knots 4"], *, height: float, roundness: float = 2.2, sides: int = 18
-) -> Solid:
-    """A closed round body standing on the origin, rounded at both ends.
+def egg(place: Axes, profile: Float[Array, "knots 4"], *, height: float) -> Solid:
+    """A closed round body standing on the origin, rounded at both ends, a little flatter than an ellipse.
 
-    The profile is (fraction of the height, half width, half depth, shift to the front). Roundness 2 gives elliptic
-    ends; more gives flatter ones.
+    The profile is (fraction of the height, half width, half depth, shift to the front).
     """
     t = 0.5 - 0.5 * np.cos(
         np.radians(np.array([14.0, 30.0, 48.0, 66.0, 84.0, 102.0, 120.0, 138.0, 154.0, 167.0]))
     )
-    drawn_in = (1.0 - np.abs(2.0 * t - 1.0) ** roundness) ** (1.0 / roundness)
+    drawn_in = (1.0 - np.abs(2.0 * t - 1.0) ** _ROUNDNESS) ** (1.0 / _ROUNDNESS)
     width, depth, shift = (smooth_curve(t, profile[:, 0], profile[:, k]) for k in (1, 2, 3))
     rings = np.stack([height * t, width * drawn_in, depth * drawn_in, shift], axis=-1)
     poles = np.array([[0.0, 0.0, profile[0, 3]], [0.0, height, profile[-1, 3]]])
-    return _skin(rings, poles, place, sides=sides, squareness=2.2)
+    return _skin(rings, poles, place, sides=18, squareness=_ROUNDNESS)
 
 
 def _skin(

@@ -3,75 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from typing import Generic, Protocol, TypeVar, runtime_checkable
+from typing import TYPE_CHECKING
 
 from jaxtyping import Float
 
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint
-from poise.solvers.problem import Problem
 from poise.solvers.solution import Solution
 from poise.types import Array
+
+if TYPE_CHECKING:
+    from poise.solvers.solve import Solver
 
 HISTORY = 2  # previous frames that a frame's motion can depend on
 KEPT = 64  # constraint sets whose solvers are cached
 
 
-@runtime_checkable
-class FrameSolver(Protocol):
-    """The interface of a solver of single frames: a `Solver`."""
-
-    space: PoseSpace
-    problem: Problem
-
-    def solve(
-        self,
-        start: Pose | Float[Array, "size"] | None = None,
-        *,
-        targets: Float[Array, "handles 3"] | None = None,
-        before: Sequence[Float[Array, "size"]] = (),
-    ) -> Solution:
-        """Solve from a start, following the frames in `before`."""
-        ...
-
-    def resume(self, q: Float[Array, "size"]) -> None:
-        """Use the pose `q`, from any source, as the previous frame."""
-        ...
-
-    def forget(self) -> None:
-        """Forget the previous frames."""
-        ...
-
-
-S = TypeVar("S", bound=FrameSolver)
-
-
-class Follower(Generic[S]):
+class Follower:
     """Solves frame after frame, with the same solver while only the targets of the constraints change."""
 
-    def __init__(self, make: Callable[[Sequence[Constraint]], S], *, kept: int = KEPT) -> None:
+    def __init__(self, make: Callable[[Sequence[Constraint]], Solver], *, kept: int = KEPT) -> None:
         self._recent: list[tuple[PoseSpace, Float[Array, "size"]]] = []
         self._most = kept
         self.use(make)
 
-    def use(self, make: Callable[[Sequence[Constraint]], S]) -> None:
+    def use(self, make: Callable[[Sequence[Constraint]], Solver]) -> None:
         """Create solvers by `make` from now on, e.g. for another model; previous frames are kept."""
         self._make = make
-        self._solvers: dict[Hashable, S] = {}
+        self._solvers: dict[Hashable, Solver] = {}
 
     def step(self, constraints: Sequence[Constraint], *, start: Pose | Array | None = None) -> Solution:
         """Solve the next frame, from the one before or from `start`."""
         return self.solve(self.solver(constraints), start=start)
 
-    def solver(self, constraints: Sequence[Constraint]) -> S:
+    def solver(self, constraints: Sequence[Constraint]) -> Solver:
         """Return the solver for these constraints, with their targets set."""
         key = tuple(constraint.signature for constraint in constraints)
         solver = self.kept(key, lambda: constraints)
         solver.problem.retarget(constraints)
         return solver
 
-    def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> S:
+    def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> Solver:
         """Return the solver cached under a key; if there is none, create it for these constraints."""
         if key not in self._solvers:
             if len(self._solvers) == self._most:
@@ -81,7 +54,7 @@ class Follower(Generic[S]):
 
     def solve(
         self,
-        solver: S,
+        solver: Solver,
         *,
         start: Pose | Array | None = None,
         targets: Float[Array, "handles 3"] | None = None,
@@ -99,7 +72,7 @@ class Follower(Generic[S]):
         """The pose of the previous frame, if there is one."""
         return self._recent[0][1] if self._recent else None
 
-    def begin(self, solver: S, q: Float[Array, "size"] | None, *, follows: bool = False) -> None:
+    def begin(self, solver: Solver, q: Float[Array, "size"] | None, *, follows: bool = False) -> None:
         """Start the next frame from the pose `q`, or cold if None; if it `follows`, `q` is also the previous frame."""
         self._recent = [(solver.space, q)] if follows and q is not None else []
         if q is None:

@@ -90,7 +90,7 @@ class Poser:
         self._models = models
         self._foreseen: tuple[Any, ...] = ()
         self._under: tuple[Prior, str] | None = None
-        self._follower: Follower[Solver]
+        self._follower: Follower
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
