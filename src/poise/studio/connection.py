@@ -69,7 +69,9 @@ class Connection:
             return
         session, resumed = self._sessions.open(hello.token, self)
         session.outlet, session.backlog = self.say_from_thread, lambda: self.unsent_bytes
-        self.say(*await self._in_worker(partial(_greeted, session, hello, resumed=resumed)))
+        await self._in_worker(
+            partial(self._say_to, session, partial(_greeted, session, hello, resumed=resumed))
+        )
         jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
         tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
@@ -121,6 +123,12 @@ class Connection:
         """The same, from any thread."""
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.say, message)
+
+    def _say_to(self, session: Session, answer: Callable[[], Answer]) -> None:
+        """Finds an answer and says it, before anything that a task which it begins has to say."""
+        with session.lock:
+            for message in answer():
+                self.say_from_thread(message)
 
     async def _hello(self) -> messages.Hello:
         while True:
@@ -188,7 +196,7 @@ class Connection:
 
     async def _answer_one(self, session: Session, message: messages.ClientMessage) -> None:
         try:
-            self.say(*await self._in_worker(partial(session.answer, message)))
+            await self._in_worker(partial(self._say_to, session, partial(session.answer, message)))
         except PoiseError as error:
             self.say(_refusal(error, message))
         except Exception:

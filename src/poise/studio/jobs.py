@@ -116,40 +116,37 @@ class Jobs:
         _POOL.submit(self._run, job)
 
     def _run(self, job: _Job) -> None:
-        outcome = self._outcome(job)
-        if outcome is None:
-            _POOL.submit(self._run, job)
-            return
-        answer, curve = outcome
+        try:
+            done = self._advanced(job)
+            if done is None:
+                _POOL.submit(self._run, job)
+                return
+            with self._session.lock:
+                self._check(job)
+                answer = done.take()
+                self._end(job, *answer, curve=done.curve)  # before what a task that it began has to say
+        except StoppedError:
+            self._end(job)
+        except PoiseError as error:
+            self._end(job, _refusal(job, str(error)))
+        except OSError as error:
+            trouble = f"{job.words} was not possible: {error.strerror or 'the file cannot be used'}"
+            self._end(job, _refusal(job, trouble))
+        except Exception:
+            _LOG.exception("while %s", job.words)
+            trouble = f"{job.words} went wrong; the terminal that the studio runs in says how"
+            self._end(job, _refusal(job, trouble))
+
+    def _end(self, job: _Job, *answer: messages.ServerMessage, curve: Sequence[float] = ()) -> None:
+        """Says what came of a task; of its progress nothing where a newer one takes its place."""
         with self._session.lock:
             del self._running[job.task]
             waiting = self._next.pop(job.task, None)
             if waiting is not None:
                 self._begin(waiting)
             else:
-                answer = [_progress(job.task, job.words, 1.0, curve=curve), *answer]
-        self._session.post(*answer)
-
-    def _outcome(self, job: _Job) -> tuple[Answer, Sequence[float]] | None:
-        """The messages when a task has ended, none if a newer one replaced it; None while it runs."""
-        try:
-            done = self._advanced(job)
-            if done is None:
-                return None
-            with self._session.lock:
-                self._check(job)
-                return done.take(), done.curve
-        except StoppedError:
-            return [], ()
-        except PoiseError as error:
-            return [messages.Refusal(words=str(error), about=job.task, seq=None)], ()
-        except OSError as error:
-            trouble = f"{job.words} was not possible: {error.strerror or 'the file cannot be used'}"
-            return [messages.Refusal(words=trouble, about=job.task, seq=None)], ()
-        except Exception:
-            _LOG.exception("while %s", job.words)
-            trouble = f"{job.words} went wrong; the terminal that the studio runs in says how"
-            return [messages.Refusal(words=trouble, about=job.task, seq=None)], ()
+                self._session.post(_progress(job.task, job.words, 1.0, curve=curve))
+            self._session.post(*answer)
 
     def _advanced(self, job: _Job) -> Done | None:
         """The outcome of a task; None if it has more steps."""
@@ -196,6 +193,10 @@ def rest(now: float, *, worked: float) -> float:
     answers = sum(now - each < BUSY for each in tuple(Jobs.answered))
     times = min(max(PER_ANSWER * answers, REST), MOST_REST) if answers else 0.0
     return min(times * worked, LONGEST_REST)
+
+
+def _refusal(job: _Job, words: str) -> messages.Refusal:
+    return messages.Refusal(words=words, about=job.task, seq=None)
 
 
 def _progress(task: str, words: str, share: float, *, curve: Sequence[float] = ()) -> messages.Progress:
