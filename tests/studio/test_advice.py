@@ -5,8 +5,11 @@ from threading import Event
 import numpy as np
 import pytest
 
+from poise.errors import PoiseError
 from poise.performer import act
+from poise.priors.universal.prior import UniversalPrior
 from poise.studio import messages as said
+from poise.studio.models import ModelStore
 from poise.studio.panels.advice import _LOOKING
 from poise.studio.session import Session
 from running_studio import wait_until
@@ -79,3 +82,29 @@ def test_what_has_changed_by_then_is_not_judged(session: Session) -> None:
     changed.set()
     _LOOKING.submit(int).result()
     assert heard == []
+
+
+def test_another_kind_of_pose_is_taken_and_stays(session: Session, models: ModelStore) -> None:
+    """A hand near the floor: a kneel, a crouch and a bend are offered by their shares, and one can be had."""
+    session.answer(said.ChooseModel(model=models.add(UniversalPrior(), "people").id))
+    pin(session, "left_hand", np.array([0.2, 0.25, 0.35]))
+    answer, _ = asked(session, others=True)
+    assert answer.kinds
+    assert answer.kinds == sorted(answer.kinds, reverse=True)
+    assert 0.0 < sum(answer.kinds) <= 1.0
+    wanted = np.frombuffer(answer.others[0], "<f4").reshape(-1, 7)[:, :3]
+    before = np.linalg.norm(session.state.pose.world[0] - wanted, axis=1).mean()
+    session.answer(said.TakeKind(number=0))
+    after = np.linalg.norm(session.state.pose.world[0] - wanted, axis=1).mean()
+    assert after < 0.5 * before
+    session.answer(said.Undo())
+    assert [handle.joint for handle in session.state.handles] == [
+        session.state.pose.skeleton.roles["left_hand"]
+    ]
+
+
+def test_a_kind_that_nobody_offered_is_refused(session: Session, models: ModelStore) -> None:
+    session.answer(said.ChooseModel(model=models.add(UniversalPrior(), "people").id))
+    pin(session, "left_hand", session.state.pose.positions["left_hand"])
+    with pytest.raises(PoiseError, match="kind of pose"):
+        session.answer(said.TakeKind(number=90))

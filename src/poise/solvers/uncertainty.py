@@ -122,6 +122,11 @@ class Uncertainty:
         return tuple(self._modes()) or (PoseMode(1.0, self.q),)
 
     @property
+    def kinds(self) -> list[PoseMode]:
+        """The modes that are unlike this pose."""
+        return [mode for mode in self.modes if not are_alike(self.space, mode.q, self.q)]
+
+    @property
     def widening(self) -> float:
         """Factor by which the prior's standard deviations were widened."""
         return self.record.widening(self.squares, self.rows)
@@ -167,7 +172,7 @@ class Uncertainty:
         A principal component of the joint positions moves joints together (a swinging elbow, a crouching or bending
         body). Each pose lies `APART` standard deviations out, one on either side.
         """
-        kinds = [mode.q for mode in self.modes if not are_alike(self.space, mode.q, self.q)]
+        kinds = [mode.q for mode in self.kinds]
         axes = np.repeat(~self.space.skeleton.is_end_site, 3)
         values, ways = np.linalg.eigh(self.places[np.ix_(axes, axes)])
         kept = np.flatnonzero(values > OPEN**2)[::-1][: (count + 1) // 2]

@@ -293,6 +293,12 @@ class AskAdvice(Wire, tag="askAdvice"):
     others: bool = False
 
 
+class TakeKind(Wire, tag="takeKind"):
+    """Take a pose of another kind, by its place in `leftOpen.kinds`; handles that tell it apart are pinned."""
+
+    number: Annotated[int, Meta(ge=0, le=100)]
+
+
 class AskContacts(Wire, tag="askContacts"):
     """When feet stand and hands hold on to something; `contacts` answers."""
 
@@ -536,6 +542,7 @@ ClientMessage = (
     | RemoveKeys
     | EditRange
     | AskAdvice
+    | TakeKind
     | AskContacts
     | LockContact
     | PutPin

@@ -218,11 +218,15 @@ class KeptPoses(Wire, tag="poses"):
 
 
 class LeftOpen(Wire, tag="leftOpen"):
-    """The joint on which a handle would settle the largest share of what is open, and poses that are possible too."""
+    """The joint on which a handle would settle the largest share of what is open, and poses that are possible too.
+
+    The first of these are of other kinds, the likeliest first; `kinds` are their shares.
+    """
 
     joint: str | None
     share: float
     others: list[bytes]
+    kinds: list[float] = []
 
 
 class LooksLike(Wire, tag="looksLike"):

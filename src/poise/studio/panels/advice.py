@@ -2,20 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
 from poise.apps.posing import others_possible
+from poise.errors import InvalidValueError
 from poise.solvers.solution import Solution
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.models import Entry
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import Poser
-from poise.studio.state import State
+from poise.studio.solving import Poser, planted, vec3
+from poise.studio.state import Placed, State
 
 FITTING = 25.0  # percentile among an action's own poses from which handles look like it
 CLEAR = 2.0  # ratio to any other action
+TELLING = (
+    "pelvis",
+    "head",
+    "left_foot",
+    "right_foot",
+    "left_hand",
+    "right_hand",
+)  # roles that differ by kind
+SAME = 0.1  # metres by which these joints may differ within one kind of pose
 _LOOKING = ThreadPoolExecutor(1, thread_name_prefix="poise-advice")
 
 
@@ -28,7 +39,7 @@ class AdvicePanel:
     @property
     def answers(self) -> dict[type, Handler]:
         """The handlers by message."""
-        return {messages.AskAdvice: self.advise}
+        return {messages.AskAdvice: self.advise, messages.TakeKind: self.take_kind}
 
     def advise(self, message: messages.AskAdvice) -> Answer:
         """The uncertainty at once; a matching action as soon as it is found."""
@@ -39,6 +50,27 @@ class AdvicePanel:
             _LOOKING.submit(self._look_for_an_action, state)
         solution = self._session.poser.solve(state).solution
         return [nothing if solution.posterior_of is None else _left_open(solution, others=message.others)]
+
+    def take_kind(self, message: messages.TakeKind) -> Answer:
+        """Another kind of pose; joints that would not stay where it has them are pinned, one by one."""
+        state, poser = self._session.state, self._session.poser
+        solved = poser.solve(state)
+        if message.number >= len(kinds := solved.solution.uncertainty.kinds):
+            raise InvalidValueError("the handles leave no such kind of pose open")
+        wanted = solved.solution.space.pose_from_q(kinds[message.number].q)
+        places = wanted.positions
+        joints = [joint for role, joint in wanted.skeleton.roles.items() if role in TELLING]
+        state = state.with_(placed=Placed(wanted), anchors=planted(wanted))
+        solved = poser.solve(state)
+        for _ in joints:
+            off = {joint: math.dist(solved.placed.pose.positions[joint], places[joint]) for joint in joints}
+            joint = max(joints, key=lambda one: off[one])
+            if off[joint] < SAME:
+                break
+            handle = messages.SceneHandle(id=joint, joint=joint, position=vec3(places[joint]))
+            state = state.with_handle(handle)
+            solved = poser.solve(state)
+        return self._session.commit(state.with_(placed=solved.placed), solved)
 
     def _look_for_an_action(self, state: State) -> None:
         fits = sorted(self._fits(state), key=lambda fit: -fit[0])
@@ -67,7 +99,6 @@ class AdvicePanel:
 
 def _left_open(solution: Solution, *, others: bool) -> messages.LeftOpen:
     best = solution.uncertainty.suggestions()[0]
-    ghosts = others_possible(solution) if others else []
-    return messages.LeftOpen(
-        joint=best.joint, share=best.share, others=[world_of_pose(ghost) for ghost in ghosts]
-    )
+    ghosts = [world_of_pose(ghost) for ghost in others_possible(solution)] if others else []
+    kinds = [round(kind.share, 4) for kind in solution.uncertainty.kinds[: len(ghosts)]] if others else []
+    return messages.LeftOpen(joint=best.joint, share=best.share, others=ghosts, kinds=kinds)

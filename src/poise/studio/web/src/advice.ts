@@ -14,14 +14,19 @@ export interface NextHandle {
 
 /** The joint whose handle would settle most of what is open. */
 export const nextHandle = signal<NextHandle | null>(null);
-/** Other poses that the handles leave open. */
+/** Other poses that the handles leave open; the first are of other kinds, with these shares. */
 export const others = signal<readonly Float32Array[]>([]);
+export const kinds = signal<readonly number[]>([]);
+/** The one of them that the pointer is on. */
+export const pointedKind = signal<number | null>(null);
 /** A model of one action that the pose looks like. */
 export const looksLike = signal<string | null>(null);
 
 function forget(): void {
   nextHandle.value = looksLike.value = null;
   others.value = [];
+  kinds.value = [];
+  pointedKind.value = null;
 }
 
 function canAsk(): boolean {
@@ -34,15 +39,15 @@ export function installAdvice(): void {
   let later = 0;
   effect(() => {
     void [state.pose.value, state.scene.value];
-    const soft = view.soft.value;
     clearTimeout(later);
     forget();
-    if (canAsk()) later = window.setTimeout(() => say({ type: "askAdvice", others: soft }), REST);
+    if (canAsk()) later = window.setTimeout(() => say({ type: "askAdvice", others: true }), REST);
   });
   listen((message) => {
     if (message.type === "looksLike") looksLike.value = message.model;
     if (message.type !== "leftOpen") return;
     nextHandle.value = message.joint === null ? null : { joint: message.joint, share: message.share };
     others.value = message.others.map(floats);
+    kinds.value = message.kinds;
   });
 }

@@ -313,6 +313,12 @@ export interface AskAdvice {
   others?: boolean;
 }
 
+/** Take a pose of another kind, by its place in `leftOpen.kinds`; handles that tell it apart are pinned. */
+export interface TakeKind {
+  type: "takeKind";
+  number: number;
+}
+
 /** When feet stand and hands hold on to something; `contacts` answers. */
 export interface AskContacts {
   type: "askContacts";
@@ -759,6 +765,7 @@ export interface LeftOpen {
   joint: string | null;
   share: number;
   others: Uint8Array[];
+  kinds: number[];
 }
 
 /** The model of one action that the pose looks like, where that is clear and it is not in use. */
@@ -877,6 +884,7 @@ export type ClientMessage =
   | RemoveKeys
   | EditRange
   | AskAdvice
+  | TakeKind
   | AskContacts
   | LockContact
   | PutPin

@@ -1,10 +1,10 @@
-/** Quiet offers beside the stage: a model that fits better, and the handle that would settle most. */
+/** Quiet offers beside the stage: a model that fits better, other kinds of poses, the handle that would settle most. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { X } from "lucide-preact";
-import { looksLike, nextHandle } from "../advice";
+import { kinds, looksLike, nextHandle, pointedKind } from "../advice";
 import * as state from "../state";
-import { chooseModel, handleOn } from "../studio";
+import { chooseModel, handleOn, say } from "../studio";
 import * as view from "../view";
 import { touring } from "./hint";
 
@@ -29,7 +29,29 @@ export function Advice(): JSX.Element | null {
           Pin the {state.labelOf(next.joint)}: {Math.round(100 * next.share)} % of what is open.
         </Offer>
       )}
+      {kinds.value.length > 0 && <Kinds shares={kinds.value} />}
     </>
+  );
+}
+
+/** Other kinds of poses, the likeliest first: pointed at, one is shown; pressed, it is taken. */
+function Kinds({ shares }: { readonly shares: readonly number[] }): JSX.Element {
+  return (
+    <div class="hint advice float" role="group" aria-label="Other kinds of poses">
+      <span>Also possible:</span>
+      {shares.map((share, number) => (
+        <button
+          key={number}
+          type="button"
+          title="Take this kind of pose"
+          onPointerEnter={() => (pointedKind.value = number)}
+          onPointerLeave={() => (pointedKind.value = null)}
+          onClick={() => say({ type: "takeKind", number })}
+        >
+          {Math.round(100 * share)} %
+        </button>
+      ))}
+    </div>
   );
 }
 

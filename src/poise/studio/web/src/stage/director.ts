@@ -1,7 +1,7 @@
 /** Keeps the stage true to the state: body, pose, ghosts, onion skin, handles, paths and markers. */
 import { effect } from "@preact/signals";
 import { type Vec3, floats, furthest, jointPosition } from "../arrays";
-import { others } from "../advice";
+import { others, pointedKind } from "../advice";
 import { ahead, bodyIsShown, clock, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import * as view from "../view";
@@ -128,9 +128,15 @@ export class Director {
           const world = solved.at(at);
           return world ? [{ world, strength }] : [];
         })
-      : others.value.map((world) => ({ world, strength: OTHERS }));
+      : possible().map((world) => ({ world, strength: OTHERS }));
     this.stage.setSkins(skins);
   }
+}
+
+/** Poses that are possible too: all where they are asked for, or the one that is pointed at. */
+function possible(): readonly Float32Array[] {
+  const pointed = pointedKind.value === null ? undefined : others.value[pointedKind.value];
+  return pointed ? [pointed] : view.soft.value ? others.value : [];
 }
 
 /** Whether a pose is one that a drag could only jump to. */
