@@ -25,13 +25,14 @@ from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request,
 from poise.motion.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Settings
 from poise.solvers.solve import Model, Solver
 from poise.types import Array, NamedProgress
 
-OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style")
+OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style", "universal")
 FIXED = "Spine1"  # with two spine joints instead of three, 20 joints and the root make 66 degrees of freedom
 FPS, SECONDS = 30, 10.0
 SLICES = 5  # of the targets, so that methods take turns
@@ -130,6 +131,8 @@ def contender(name: str) -> Contender:
         return Ours(prior(int(name.removeprefix("gaussian-"))), HANDLES)
     if name == "style":
         return Ours(style(STYLE["active"]), HANDLES)
+    if name == "universal":
+        return Ours(UniversalPrior(body().skeleton), HANDLES)
     if name not in OURS:
         raise UnknownNameError("method", name, (*OURS, *PEERS))
     return Ours(body(), HANDLES, method=name)

@@ -193,6 +193,16 @@ def farthest_gap(
     return float(np.abs(_gaps(q, *space.tree, handles.joints, handles.offsets, targets)).max())
 
 
+def carried(
+    space: PoseSpace, q: Float[Array, "size"], handles: Handles, targets: Float[Array, "handles 3"]
+) -> tuple[Float[Array, "size"], float]:
+    """A pose moved along with its handles, and the largest component of what they still lack."""
+    gaps = _gaps(q, *space.tree, handles.joints, handles.offsets, targets)
+    way, moved = gaps.mean(axis=0), q.copy()
+    moved[:3] += way
+    return moved, float(np.abs(gaps - way).max())
+
+
 @compiled
 def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
     """World points in the frame of a pose's root."""

@@ -94,6 +94,17 @@ def test_a_free_root_is_found_wherever_the_body_stands_and_faces(other: Universa
     assert missed(other, solution.q, q) < 0.04
 
 
+def test_a_body_is_seen_from_where_its_handles_carry_it(other: UniversalPrior, walk: Motion) -> None:
+    handles, q = other.space.handles(FIVE), recorded(other, walk, 5)
+    targets = other.space.points(q[None], handles)[0]
+    way = np.array([0.4, 0.0, 0.3])  # further than a body is taken for the one of the frame before
+    here, there = (
+        other.guide(handles).starts(q, places, free_root=True)[0].q for places in (targets, targets + way)
+    )
+    assert there[:3] == pytest.approx(here[:3] + way, abs=1e-6)
+    assert there[3:] == pytest.approx(here[3:], abs=1e-6)
+
+
 def test_turning_the_world_turns_what_is_expected(other: UniversalPrior, walk: Motion) -> None:
     q = recorded(other, walk, 20)
     handles = other.space.handles(FIVE)

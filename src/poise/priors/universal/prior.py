@@ -23,7 +23,7 @@ from poise.priors.forms import FREE_ROOT, fixed, root_gap
 from poise.priors.held_out import HeldOut, kept_from
 from poise.priors.model_file import Stored
 from poise.priors.poses import common_frames
-from poise.priors.predicting import farthest_gap
+from poise.priors.predicting import carried, farthest_gap
 from poise.priors.prior import ALL, Asked, Facing, Guide, Information, Plan, Start, Steps
 from poise.priors.registry import PriorOptions
 from poise.priors.universal import layout
@@ -48,6 +48,7 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 NEAR = 0.12  # metres: largest handle residual at which the previous root is reused
+SEVERAL = 4  # handles that say where a body of the frame before went
 SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # handles to learn joint zeros from
 APART = 0.5  # seconds between the frames from which joint zeros are learned
 LOWEST, HIGHEST = (
@@ -249,8 +250,9 @@ class UniversalGuide(Guide):
         if not free_root:
             expected = self.seen_from(q, targets, given=True)
             return [Start(expected.mean, expected)]
-        if len(targets) and farthest_gap(self.space, q, self.handles, targets) < NEAR:
-            expected = self.seen_from(q, targets, given=False)
+        near = self._carried(q, targets)
+        if near is not None:
+            expected = self.seen_from(near, targets, given=False)
         else:
             guesses = self._guessed(q, targets)
             first = [self._roughly(*frame, targets) for frame in guesses]
@@ -349,6 +351,14 @@ class UniversalGuide(Guide):
         """Origin and axes of the canonical root of a pose."""
         axes = _axes_of(q) @ self._fit.root_turn.T
         return q[:3] - axes @ self._fit.root_shift, axes
+
+    def _carried(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Array | None:
+        """The pose, moved along with its handles, if it still fits; few handles do not say where a body went."""
+        if len(targets) >= SEVERAL:
+            near, lacking = carried(self.space, q, self.handles, targets)
+        else:
+            near, lacking = q, self._lacking(q, targets) if len(targets) else np.inf
+        return near if lacking < NEAR else None
 
     def _guessed(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]
