@@ -130,7 +130,7 @@ def film(studio: StudioPage) -> None:
     shown.click(studio.pixel(studio.joint("left_hand")))
     left = shown.at
     shown.drag((left[0] + 80, left[1] - 80), steps=6)
-    for model in ("Gaussian", "Local", "Dynamics", "Style"):
+    for model in ("From recordings", "In time", "One action"):
         shown.click(centre(studio, "button", model))
         studio.settled()
         shown.hold(900)

@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import msgspec
 import numpy as np
 import pytest
 
@@ -18,6 +19,7 @@ from poise.studio import messages as said
 from poise.studio.layers import changed_frames
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
+from poise.studio.timeline_script import path_of
 from running_studio import Heard, kept
 
 TURN = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.0, 0.4])).tolist())
@@ -340,6 +342,70 @@ def test_a_hand_that_is_glued_to_a_prop_goes_along_and_all_is_saved(session: Ses
     session.answer(said.Undo())
     session.answer(said.Undo())
     np.testing.assert_allclose(place(session, "hand"), start, atol=1e-9)
+
+
+def test_a_prop_that_is_moved_over_a_recording_keys_what_is_glued_to_it(recorded: Session) -> None:
+    before = motion_of(recorded)
+    recorded.answer(said.SetFrame(frame=40))
+    box = said.Prop(id="box", kind="box", position=(0.0, 0.0, 0.4), size=(0.4, 0.9, 0.4))
+    recorded.answer(said.PutProp(seq=1, prop=box, last=True))
+    for side in ("left", "right"):
+        recorded.answer(said.PutHandle(handle=said.SceneHandle(id=side, joint=f"{side}_hand", glued="box")))
+    undos, starts = recorded.history.undos, [place(recorded, side) for side in ("left", "right")]
+    there = said.Prop(id="box", kind="box", position=(0.0, 0.1, 0.4), size=(0.4, 0.9, 0.4))
+    recorded.answer(said.PutProp(seq=2, prop=there, gesture=7))
+    recorded.answer(said.PutProp(seq=3, prop=there, last=True, ease=EASE, gesture=7))
+    after = motion_of(recorded)
+    assert [(key.handle, key.frame) for key in recorded.state.timeline.keys] == [("left", 40), ("right", 40)]
+    assert changed_frames(before, after) == (40 - EASE, 40 + EASE + 1)
+    hands = [after.skeleton.index(f"{side}_hand") for side in ("left", "right")]
+    np.testing.assert_allclose(joint_positions(after)[40, hands], np.add(starts, [0, 0.1, 0]), atol=5e-3)
+    assert recorded.history.undos == undos + 1
+    recorded.answer(said.Undo())
+    assert recorded.state.timeline.keys == []
+    np.testing.assert_array_equal(motion_of(recorded).rotations, before.rotations)
+
+
+def test_what_is_made_dragged_and_keyed_in_one_gesture_is_one_step_of_undo(recorded: Session) -> None:
+    before, undos = motion_of(recorded), recorded.history.undos
+    recorded.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand"), gesture=5))
+    x, y, z = place(recorded, "hand").tolist()
+    recorded.answer(said.Drag(seq=1, handle="hand", position=(x, y + 0.1, z), last=True, gesture=5))
+    key = said.Key(handle="hand", frame=0, position=(x, y + 0.1, z))
+    recorded.answer(said.PutKey(key=key, gesture=5))
+    assert recorded.history.undos == undos + 1
+    recorded.answer(said.PutKey(key=key, gesture=6))
+    assert recorded.history.undos == undos + 2
+    recorded.answer(said.Undo())
+    recorded.answer(said.Undo())
+    assert recorded.state.handles == ()
+    np.testing.assert_array_equal(motion_of(recorded).rotations, before.rotations)
+    recorded.answer(said.Redo())
+    assert [key.frame for key in recorded.state.timeline.keys] == [0]
+
+
+def test_a_key_has_a_tangent_of_its_own_or_a_flat_one(session: Session) -> None:
+    session.answer(said.SetTimeline(fps=10.0, frames=21))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+    x, y, z = place(session, "hand").tolist()
+    for frame, up in ((0, 0.0), (10, 0.1), (20, 0.2)):
+        key = said.Key(handle="hand", frame=frame, position=(x, y + up, z))
+        session.answer(said.PutKey(key=key))
+
+    def pace() -> float:
+        """Metres a second about the key in the middle."""
+        path = path_of(session.state, "hand").at(np.array([0.99, 1.01]))
+        return float((path[1, 1] - path[0, 1]) / 0.02)
+
+    assert pace() == pytest.approx(0.1, abs=1e-3)
+    places = [said.KeyPlace(handle="hand", frame=10)]
+    session.answer(said.EaseKeys(keys=places, tangents="flat"))
+    assert pace() == pytest.approx(0.0, abs=1e-2)
+    middle = session.state.timeline.keys[1]
+    session.answer(said.DragKey(seq=9, key=msgspec.structs.replace(middle, tangent=(0, 0.4, 0)), last=True))
+    assert pace() == pytest.approx(0.4, abs=1e-2)
+    session.answer(said.EaseKeys(keys=places, tangents="chosen"))
+    assert session.state.timeline.keys[1].tangent is None
 
 
 def _motion(pose: Pose) -> Motion:

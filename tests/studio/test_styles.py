@@ -11,6 +11,7 @@ from poise.priors.local.prior import LocalGuide, LocalPrior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import Handle, Handles
 from poise.studio import messages as said
+from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
 from poise.studio.solving import points_of
 from running_studio import wait_until
@@ -139,13 +140,18 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
     clip = Motion(other, walk.fps, walk.root_positions, walk.rotations)
     session.models.add(learned(StylePrior, [clip], dimensions=2, active=10, velocity=False), "other")
     held_hand(session)
-    answer = session.answer(said.ChooseModel(model="other"))
+    put_on_timeline(session, walk)
+    (asked,) = session.answer(said.ChooseModel(model="other"))
+    assert asked == said.AnotherBody(model="other", name="other")
+    assert session.motion is not None
+    answer = session.answer(said.ChooseModel(model="other", anew=True))
     body = next(message for message in answer if isinstance(message, said.BodyShown))
     assert body.joints[0].name == "xHips"
     assert session.state.handles == ()
     back = session.answer(said.Undo())
     assert any(isinstance(message, said.BodyShown) for message in back)
     assert len(session.state.handles) == 1
+    assert session.motion is not None
 
 
 def test_a_model_of_walking_is_seen_as_a_cylinder(session: Session) -> None:

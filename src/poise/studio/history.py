@@ -58,6 +58,15 @@ class History:
         self._at += 1
         self._remember(self._at, state)
 
+    def join(self) -> None:
+        """The last two steps become one."""
+        if self.undos < 2:
+            return  # what was before them is forgotten
+        self._recent.pop(self._at - 1, None)
+        self._recent[self._at - 1] = self._recent.pop(self._at)
+        del self._places[self._at - 1]
+        self._at -= 1
+
     def amend(self, state: State) -> None:
         """Replace the current state without a step of its own."""
         self._places[self._at] = None

@@ -12,7 +12,7 @@ from poise.errors import InvalidValueError
 from poise.skeleton.skeleton import Pose
 from poise.studio.correcting import keys_at
 from poise.studio.layers import Correction, Layers, held
-from poise.studio.messages import Easing, Key, KeyPlace, PoseKey, Timeline
+from poise.studio.messages import EaseKeys, Key, KeyPlace, PoseKey, Timeline
 from poise.studio.solving import following, planted
 from poise.studio.state import Placed, State
 
@@ -62,11 +62,15 @@ def moved(state: State, places: Iterable[KeyPlace], by: int) -> tuple[State, lis
     return _with(state, keys, poses, corrections), frames
 
 
-def eased(state: State, places: Iterable[KeyPlace], ease: int | None, easing: Easing | None) -> State:
-    """Change the number of frames over which keys fade, or the easing to the next."""
-    timeline, chosen = state.timeline, _known(state.timeline, places)
-    other = {name: value for name, value in (("ease", ease), ("easing", easing)) if value is not None}
+def eased(state: State, message: EaseKeys) -> State:
+    """Change the number of frames over which keys fade, the easing to the next, or the tangents."""
+    timeline, chosen, ease = state.timeline, _known(state.timeline, message.keys), message.ease
     fade = {} if ease is None else {"ease": ease}
+    other: dict[str, object] = {**fade}
+    if message.easing is not None:
+        other["easing"] = message.easing
+    if message.tangents is not None:
+        other["tangent"] = (0.0, 0.0, 0.0) if message.tangents == "flat" else None
     keys = [msgspec.structs.replace(key, **other) if _of(key) in chosen else key for key in timeline.keys]
     poses = [msgspec.structs.replace(key, **fade) if _of(key) in chosen else key for key in timeline.poses]
     found = _with(state, keys, poses, () if state.layers is None else state.layers.corrections)

@@ -122,12 +122,15 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
         """A summary of its contents, for the list of saved scenes."""
         names = {model.id: model.name for model in self.models}
         what = self.timeline.clip or ("a motion" if self.motion else "a pose")
-        length = f", {self.timeline.frames / self.timeline.fps:.1f} s" if self.motion else ""
         edits = len(self.timeline.keys) or len(self.handles)
         kind = "key" if self.timeline.keys else "handle"
-        return (
-            f"{what}{length}, {edits} {kind}{'' if edits == 1 else 's'}, {names.get(self.model, self.model)}"
-        )
+        model = names.get(self.model, self.model)
+        said = [
+            f"{self.timeline.frames / self.timeline.fps:.1f} s" if self.motion else "",
+            f"{edits} {kind}{'' if edits == 1 else 's'}" if edits else "",
+            "" if what.startswith(model) else model,
+        ]
+        return ", ".join([what, *filter(None, said)])
 
 
 @dataclass(frozen=True, eq=False)

@@ -63,6 +63,8 @@ class Session:
         self.outlet: Callable[[ServerMessage], None] | None = None
         self.backlog: Callable[[], int] = lambda: 0  # unsent bytes
         self._seq, self.closed = -1, False
+        self._gesture: int | None = None  # of the message that is being answered
+        self._stepped: int | None = None  # the gesture that made the last step of undo
         self.restorers: list[Callable[[State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
         self.on_greet: list[Callable[[], Answer]] = []
@@ -114,7 +116,11 @@ class Session:
             handler = self._handlers.get(type(message))
             if handler is None:
                 raise InvalidValueError(f"the studio cannot {type(message).__struct_config__.tag} yet")
-            return handler(message)
+            self._gesture = getattr(message, "gesture", None)
+            try:
+                return handler(message)
+            finally:
+                self._gesture = None
 
     def post(self, *said: ServerMessage) -> None:
         """Send messages unprompted, if a page is connected."""
@@ -169,9 +175,12 @@ class Session:
         return self.pose(fine=fine)
 
     def commit(self, state: State, solved: SolvedState | None = None) -> Answer:
-        """Show a state as one step of undo."""
+        """Show a state as one step of undo; all steps of one gesture are one."""
         pose = self.show(state, solved)
         self.history.push(self.state)
+        if self._gesture is not None and self._gesture == self._stepped:
+            self.history.join()
+        self._stepped = self._gesture
         self.poser.foresee(self.state)
         self.keep()
         return [self.scene(), pose]
@@ -194,7 +203,7 @@ class Session:
 
     def put_back(self, state: State) -> Answer:
         """Show a state from the history, with its body if it differs."""
-        self.solved = None
+        self.solved = self._stepped = None
         before, pose = self.state, self.show(state)
         self.keep()
         restored = [message for restore in self.restorers for message in restore(state)]
@@ -221,10 +230,11 @@ class Session:
 
         def work(report: Report) -> Steps:
             for start in range(first, end, PIECE):
-                state = self.state
-                if state.layers is not layers:
-                    break  # the change that caused this shows it
-                self.post(motion_range(state, start, min(end, start + PIECE), seq=self.seq, fine=fine))
+                with self.lock:  # after the answer that began this
+                    state = self.state
+                    if state.layers is not layers:
+                        break  # the change that caused this shows it
+                    self.post(motion_range(state, start, min(end, start + PIECE), seq=self.seq, fine=fine))
                 report((start - first) / (end - first))
                 yield
             return Done(list)

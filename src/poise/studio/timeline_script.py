@@ -94,10 +94,14 @@ def _script_keys(script: Script, handle: str) -> list[Key]:
     paths: list[HandlePath | TurnPath] = [*script.paths, *script.turns]
     for path in [path for path in paths if path.handle.joint == handle]:
         values = path.points if isinstance(path, HandlePath) else path.turns
-        for time, value, ease in zip(path.times, values.tolist(), path.eases, strict=True):
+        for number, (time, value, ease) in enumerate(
+            zip(path.times, values.tolist(), path.eases, strict=True)
+        ):
             frame = round(time * script.fps)
             known = found.get(frame) or Key(handle=handle, frame=frame, easing=msgspec.convert(ease, Easing))
             what = {"position" if isinstance(path, HandlePath) else "rotation": tuple(value)}
+            if isinstance(path, HandlePath) and np.isfinite(path.tangents[number]).all():
+                what["tangent"] = vec3(path.tangents[number])
             found[frame] = msgspec.structs.replace(known, **what)
     return list(found.values())
 
@@ -106,7 +110,8 @@ def path_of(state: State, handle: str) -> HandlePath:
     """The curve through a handle's keys; constant before the first and after the last."""
     timeline, own = state.timeline, state.handle(handle)
     frames, points = _through(timeline, [(key.frame, key.position) for key in _keys_of(timeline, handle)])
-    tangents = np.full((len(frames), 3), np.nan)
+    given = {key.frame: key.tangent for key in _keys_of(timeline, handle)}
+    tangents = np.array([given.get(int(frame)) or (np.nan,) * 3 for frame in frames])
     return HandlePath(
         point_of(own), frames / timeline.fps, points, tangents,
         _eases(timeline, handle, frames), tolerance=None if own.hard else own.tolerance,

@@ -1,17 +1,52 @@
 """Keys, playback and files in the page."""
 
 import math
+import re
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 from PIL import Image
+from playwright.sync_api import Browser, WebSocketRoute
 
 import poise
 from osc_receiver import Receiver, receiving
 from poise.performance.unity import BONES
 from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
-from studio_page import Place, StudioPage, angle
+from studio_page import Place, Server, StudioPage, angle
+
+
+def test_answers_that_come_late_do_not_move_the_playhead(server: Server, chromium_browser: Browser) -> None:
+    late: list[Callable[[], None]] | None = None
+
+    def pass_on(page: WebSocketRoute) -> None:
+        studio = page.connect_to_server()
+        page.on_message(studio.send)
+        studio.on_message(
+            lambda said: page.send(said) if late is None else late.append(partial(page.send, said))
+        )
+
+    context = chromium_browser.new_context(viewport={"width": 1000, "height": 640})
+    context.route_web_socket(re.compile("/ws"), pass_on)
+    studio = StudioPage(context.new_page(), server.address)
+    studio.work_in("Animate")
+    studio.page.wait_for_timeout(300)
+    late = []
+    studio.drag_joint("right_hand", (-20, -40))
+    studio.show_frame(40)
+    studio.until(lambda: len(late or []) > 3, "answers that wait")
+    held, late = late, None
+    for send in held:
+        send()
+    studio.wait("window.poise.state.scene.value.timeline.keys.length === 1")
+    assert studio.ask("window.poise.frame.value") == 40
+    studio.settled()
+    studio.drag_joint("right_hand", (30, 30))
+    studio.wait("window.poise.state.scene.value.timeline.keys.length === 2")
+    assert [key["frame"] for key in studio.ask("state.scene.value.timeline.keys")] == [0, 40]
+    context.close()
 
 
 def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:

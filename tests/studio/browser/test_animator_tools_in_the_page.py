@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import poise
+from poise.geometry import rotations
 from poise.performer import act
 from studio_page import StudioPage, angle
 
@@ -259,6 +260,81 @@ def test_keys_are_eased_and_pulled_in_the_graph(studio: StudioPage) -> None:
     studio.wait("window.poise.state.progress.value.size === 0")
 
 
+def test_a_tangent_is_pulled_in_the_graph_and_made_flat(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    for frame, way in ((0, (-20, -40)), (45, (30, 30)), (89, (-20, -30))):
+        studio.show_frame(frame)
+        studio.settled()
+        studio.drag_joint("right_hand", way)
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+        studio.laid_out()
+    studio.press("Graph")
+    box = graph_box(studio)
+    path = studio.ask("state.motion.value.path('RightHand')")
+    values = [value for place in path for value in place]
+    low, high = min(values), max(values)
+    tall = box["height"] - RULER - 24
+    at = on_graph(box, 45), box["y"] + box["height"] - 12 - (path[45][1] - low) / (high - low) * tall
+    studio.page.mouse.click(*at)
+    studio.wait("window.poise.state.selectedKeys.value.length === 1")
+    box = graph_box(studio)  # the tools of the key have moved it
+    at = at[0], box["y"] + box["height"] - 12 - (path[45][1] - low) / (high - low) * tall
+    rise = (path[46][1] - path[44][1]) / 2 / (high - low) * tall  # pixels a frame
+    end = at[0] + 44, at[1] - 44 * rise * 89 / (box["width"] - 2 * LEFT)
+    studio.drag(end, (0, -30))
+    studio.wait("window.poise.state.scene.value.timeline.keys[1].tangent")
+    tangent = studio.ask("state.scene.value.timeline.keys[1].tangent")
+    assert tangent[1] > 30 * (path[46][1] - path[44][1]) / 2 + 0.1
+    studio.until(
+        lambda: studio.ask("state.motion.value.path('RightHand')[47][1]") > path[47][1] + 0.01,
+        "the hand to rise after the key",
+    )
+    studio.page.get_by_label("Tangent of the curve").select_option("flat")
+    studio.until(lambda: studio.ask("state.scene.value.timeline.keys[1].tangent") == [0, 0, 0], "a flat key")
+
+
+def test_a_joint_is_turned_by_its_curve(walking: StudioPage) -> None:
+    studio = walking
+    studio.show_frame(30)
+    turn(studio, "head")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
+    studio.laid_out()
+    studio.press("Graph")
+    studio.page.get_by_role("button", name="Turn", exact=True).click()
+    for axis in ("Y", "Z"):
+        studio.page.get_by_role("group", name="Curves").get_by_label(axis).uncheck()
+    before, steps = head_turns(studio), studio.ask("state.scene.value.undo")
+    values = head_rolls(studio)
+    box, (low, high) = graph_box(studio), (min(values), max(values))
+    middle, half = (low + high) / 2, max((high - low) / 2, 5.0)
+    share = (values[30] - middle + half) / (2 * half)
+    x = box["x"] + LEFT + (box["width"] - 2 * LEFT) * 30 / 59
+    studio.drag((x, box["y"] + box["height"] - 12 - share * (box["height"] - RULER - 24)), (0, 20))
+    studio.wait(f"window.poise.state.scene.value.undo === {steps + 1}")
+    studio.until(lambda: abs(head_turns(studio)[30] - before[30]) > 1e-3, "the head to turn")
+    after = head_turns(studio)
+    assert after[:17] == before[:17]
+    assert after[43:] == before[43:]
+
+
+def head_rolls(studio: StudioPage) -> list[float]:
+    """How the head is turned about X against its parent in every frame, in degrees."""
+    both = studio.ask(
+        "(([head, motion]) => Array.from({ length: motion.frames }, (_, frame) =>"
+        " [state.body.value.joints[head].parent, head].map((joint) =>"
+        " [...motion.at(frame).slice(7 * joint + 3, 7 * joint + 7)])))"
+        "([state.body.value.joints.findIndex((joint) => joint.role === 'head'), state.motion.value])"
+    )
+    turns = [rotations.multiply(rotations.conjugate(np.array(neck)), np.array(head)) for neck, head in both]
+    return [math.degrees(math.atan2(2 * (y * z + w * x), 1 - 2 * (x * x + y * y))) for w, x, y, z in turns]
+
+
+def graph_box(studio: StudioPage) -> dict[str, float]:
+    box = studio.page.get_by_label("Graph: drag keys").bounding_box()
+    assert box is not None
+    return {**box}
+
+
 def on_graph(box: object, frame: int) -> float:
     assert isinstance(box, dict)
     return float(box["x"]) + LEFT + (float(box["width"]) - 2 * LEFT) * frame / 89
@@ -324,6 +400,22 @@ def test_views_without_perspective_frame_and_snap(studio: StudioPage) -> None:
     assert math.dist(studio.ask("stage.camera.position.toArray()"), camera) > 0.1
 
 
+def test_a_hand_that_is_dragged_over_a_prop_snaps_to_its_surface(studio: StudioPage) -> None:
+    studio.page.get_by_role("button", name="Props", exact=True).click()
+    studio.page.get_by_label("Add a prop").select_option("box")
+    studio.wait("window.poise.state.scene.value.props.length === 1")
+    studio.page.keyboard.press("q")
+    studio.page.keyboard.press("s")
+    x, _, z = studio.ask("state.scene.value.props[0].position")
+    start, top = studio.pixel(studio.joint("left_hand")), studio.pixel((x + 0.1, 0.5, z - 0.1))
+    studio.drag(start, (top[0] - start[0], top[1] - start[1]))
+    studio.settled()
+    hand = studio.ask("state.scene.value.handles[0].position")
+    assert hand[1] == pytest.approx(0.53, abs=1e-3)  # the box's height, and a hand's thickness
+    assert (hand[0], hand[2]) == pytest.approx((x + 0.1, z - 0.1), abs=0.03)
+    studio.page.keyboard.press("s")
+
+
 def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
     studio.page.mouse.click(*studio.pixel(studio.joint("left_hand")))
     studio.wait("window.poise.state.scene.value.handles.length === 1")
@@ -340,6 +432,19 @@ def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
     height.press("Enter")
     studio.until(lambda: abs(studio.joint("left_hand")[1] - start[1] - 0.1) < 0.01, "the hand to go along")
     assert studio.ask("stage.props.group.children.length") == 1
+    studio.work_in("Animate")
+    x, _, z = studio.ask("state.scene.value.props[0].position")
+    studio.page.mouse.click(*studio.pixel((x + 0.1, 0.2, z + 0.25)))  # the box, on the stage
+    studio.wait("window.poise.state.selectedProp.value === 'box'")
+    height.fill("15")
+    height.press("Enter")
+    studio.wait("window.poise.state.scene.value.timeline.keys.length === 1")
+    key = studio.ask("state.scene.value.timeline.keys[0]")
+    assert key["handle"] == "LeftHand"
+    assert abs(key["position"][1] - start[1] - 0.15) < 1e-3
+    studio.press("Undo")
+    studio.wait("window.poise.state.scene.value.timeline.keys.length === 0")
+    assert abs(studio.ask("state.scene.value.props[0].position[1]") - 0.1) < 1e-6
     studio.press("Remove box")
     studio.wait("window.poise.state.scene.value.props.length === 0")
 

@@ -14,7 +14,8 @@ The flow:
     `dragKey`) carry `seq`, a number that grows over the session. The newest wins: those that the solver had no time for
     are dropped. `pose.seq` says which one a pose answers. Everything from the first `drag` to the one with `last` is
     one step of undo; the smooth model answers (`fine` false) until the last one, which the fine model answers.
-    `putHandle` carries `seq` too, so that the page knows what it has not been answered yet; none of them is dropped.
+    `putHandle` and `setFrame` carry `seq` too, so that the page knows what it has not been answered yet.
+    Messages of the same `gesture` (a handle made by dragging it, and keyed where it is left) are one step of undo.
  4. What takes long (learning, exporting, loading, solving) answers with `progress` until its `share` is 1, then with
     its result; `cancel` ends it.
  5. A mistake answers `error`, in words to show to a person; the connection lives on.

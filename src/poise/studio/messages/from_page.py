@@ -26,6 +26,7 @@ from poise.studio.messages.scene import (
     Seq,
     Share,
     StyleKey,
+    Tangents,
     Token,
     TomlText,
     Vec2,
@@ -48,6 +49,7 @@ class PutHandle(Wire, tag="putHandle"):
 
     handle: SceneHandle
     seq: Seq | None = None
+    gesture: Seq | None = None
 
 
 class RemoveHandle(Wire, tag="removeHandle"):
@@ -65,6 +67,7 @@ class Drag(Wire, tag="drag"):
     rotation: Quaternion | None = None
     along: Annotated[list[Name], Meta(max_length=64)] = []
     last: bool = False
+    gesture: Seq | None = None
 
 
 class TurnJoints(Wire, tag="turnJoints"):
@@ -123,11 +126,13 @@ class OpenPoses(Wire, tag="openPoses"):
 
 
 class PutProp(Wire, tag="putProp"):
-    """Add a prop, or move or change one; handles that are glued to it go along."""
+    """Add a prop, or move or change one; handles that are glued to it go along, and with `ease` they are keyed."""
 
     seq: Seq
     prop: Prop
     last: bool = False
+    ease: Frame | None = None
+    gesture: Seq | None = None
 
 
 class RemoveProp(Wire, tag="removeProp"):
@@ -177,9 +182,13 @@ class Reset(Wire, tag="reset"):
 
 
 class ChooseModel(Wire, tag="chooseModel"):
-    """Another prior on the same handles; the pose before is sent as `ghost`."""
+    """Another prior on the same handles; the pose before is sent as `ghost`.
+
+    On another body the scene starts again: where that clears a motion, only with `anew`, else `anotherBody` asks.
+    """
 
     model: Name
+    anew: bool = False
 
 
 class Blend(Wire, tag="blend"):
@@ -221,12 +230,14 @@ class SetFrame(Wire, tag="setFrame"):
     """Show a frame: scrub."""
 
     frame: Frame
+    seq: Seq | None = None
 
 
 class PutKey(Wire, tag="putKey"):
     """Key a handle at a frame; targets left out are where the body is at that frame."""
 
     key: Key
+    gesture: Seq | None = None
 
 
 class DragKey(Wire, tag="dragKey"):
@@ -259,11 +270,12 @@ class MoveKeys(Wire, tag="moveKeys"):
 
 
 class EaseKeys(Wire, tag="easeKeys"):
-    """Change over how many frames keys fade, or how the way to the next is paced."""
+    """Change over how many frames keys fade, how the way to the next is paced, or how the curve passes through them."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
     ease: Frame | None = None
     easing: Easing | None = None
+    tangents: Tangents | None = None
 
 
 class RemoveKeys(Wire, tag="removeKeys"):

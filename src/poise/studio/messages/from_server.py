@@ -235,6 +235,13 @@ class LooksLike(Wire, tag="looksLike"):
     model: str | None
 
 
+class AnotherBody(Wire, tag="anotherBody"):
+    """A model that was chosen has another body, on which the motion of the timeline would be lost."""
+
+    model: str
+    name: str
+
+
 class Contact(Wire):
     """A foot that stands or a hand that holds, by its role, over a range of frames."""
 
@@ -337,6 +344,7 @@ ServerMessage = (
     | KeptPoses
     | LeftOpen
     | LooksLike
+    | AnotherBody
     | ContactsFound
     | PhotoSolved
     | Take

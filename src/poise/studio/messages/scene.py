@@ -35,6 +35,7 @@ Feet = Literal["free", "above", "planted"]
 Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 Easing = Literal["none", "in", "out", "in-out"]
+Tangents = Literal["chosen", "flat"]
 Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
 PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
 PropSize = tuple[Metres, Metres, Metres]
@@ -100,7 +101,8 @@ class Weight(Part):
 class Key(Part):
     """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side.
 
-    In a motion made of keys `easing` is how the way to the next key is paced.
+    In a motion made of keys `easing` is how the way to the next key is paced, and `tangent` the velocity at the key in
+    metres a second; without one the curve chooses it.
     """
 
     handle: Name
@@ -109,6 +111,7 @@ class Key(Part):
     rotation: Quaternion | None = None
     ease: Frame = EASE
     easing: Easing = "none"
+    tangent: Vec3 | None = None
 
 
 class PoseKey(Part):

@@ -46,7 +46,7 @@ def on_a_body(
         standing = standing_pose(session.poser.prior_of(session.state))
         carried = onto(clip, standing, progress=lambda done, all_: report(done / max(all_, 1)))
         return Motion(shown, carried.fps, carried.root_positions, carried.rotations, name=clip.name), None
-    prior = _learned(clip)
+    prior = _prior_of(clip)
     return retarget(clip, prior.space.skeleton), prior
 
 
@@ -59,7 +59,7 @@ def drawable(clip: Motion, upload: Upload, uploads: Uploads) -> tuple[Motion, Up
 
 
 def _prior_of(clip: Motion) -> Prior:
-    """The universal prior on a character's body; if it is not a person, a prior of its own motion."""
+    """The universal prior on the body of a clip; if it is not a person, a prior of its own motion."""
     try:
         return UniversalPrior(clip.skeleton)
     except PoiseError:

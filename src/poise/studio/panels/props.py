@@ -8,7 +8,7 @@ import numpy as np
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.studio import messages
-from poise.studio.messages import Prop, SceneHandle
+from poise.studio.messages import Key, Prop, SceneHandle
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.solving import replanted, vec3
 from poise.studio.state import MOST_PROPS, State
@@ -41,7 +41,10 @@ class PropsPanel:
         if not message.last:
             return [session.show(state, solved, fine=False)]
         state = state.with_(placed=solved.placed)
-        return session.commit(state.with_(anchors=replanted(state)), solved)
+        answer = session.commit(state.with_(anchors=replanted(state)), solved)
+        for key in [] if message.ease is None else keys_of_glued(state, prop, message.ease):
+            answer += session.answer(messages.PutKey(key=key, gesture=message.gesture))
+        return answer
 
     def remove(self, message: messages.RemoveProp) -> Answer:
         """Remove a prop; what was glued to it stays."""
@@ -80,6 +83,21 @@ def placed(state: State, prop: Prop) -> State:
         _carried(handle, old, prop) if handle.glued == prop.id else handle for handle in state.handles
     )
     return state.with_(props=props, handles=handles)
+
+
+def keys_of_glued(state: State, prop: Prop, ease: int) -> list[Key]:
+    """Keys of the handles that are glued to a prop, where they are now; those that were there keep their curves."""
+    frame = state.timeline.frame
+    known = {key.handle: key for key in state.timeline.keys if key.frame == frame}
+    return [
+        msgspec.structs.replace(
+            known.get(handle.id, Key(handle=handle.id, frame=frame, ease=ease)),
+            position=handle.position,
+            rotation=handle.rotation,
+        )
+        for handle in state.handles
+        if handle.glued == prop.id and handle.pinned
+    ]
 
 
 def _carried(handle: SceneHandle, old: Prop, new: Prop) -> SceneHandle:

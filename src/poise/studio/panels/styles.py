@@ -36,7 +36,14 @@ class StylesPanel:
         session = self._session
         if message.model != PLAIN and not session.models[message.model].source.ready:
             return [self._prepared(session.models[message.model], message)]
-        return self._switched(session.state.with_(model=message.model, weights=()))
+        state = session.state.with_(model=message.model, weights=())
+        if (
+            session.motion is not None
+            and not message.anew
+            and not session.has_same_body(session.state, state)
+        ):
+            return [messages.AnotherBody(model=message.model, name=session.models[message.model].name)]
+        return self._switched(state)
 
     def _prepared(self, entry: Entry, message: messages.ChooseModel) -> messages.Progress:
         """A model not used before is learned or read before it is selected."""

@@ -147,8 +147,8 @@ class TimelinePanel:
         return self._rekeyed(*moved(self._session.state, message.keys, message.by))
 
     def ease_keys(self, message: messages.EaseKeys) -> Answer:
-        """Change the easing of keys."""
-        return self._rekeyed(eased(self._session.state, message.keys, message.ease, message.easing), [])
+        """Change the easing or the tangents of keys."""
+        return self._rekeyed(eased(self._session.state, message), [])
 
     def remove_handle(self, message: messages.RemoveHandle) -> Answer:
         """Apply other keys and pins. The pose stays: what it held is released only when something else is moved."""

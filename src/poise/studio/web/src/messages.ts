@@ -36,6 +36,7 @@ export interface PutHandle {
   type: "putHandle";
   handle: SceneHandle;
   seq?: number | null;
+  gesture?: number | null;
 }
 
 /** Take a handle away. */
@@ -53,6 +54,7 @@ export interface Drag {
   rotation?: [number, number, number, number] | null;
   along?: string[];
   last?: boolean;
+  gesture?: number | null;
 }
 
 /** Joints turned in the world from where the gesture began; all else keeps its rotation. `ease` keys the pose. */
@@ -120,12 +122,14 @@ export interface Prop {
   upload: string | null;
 }
 
-/** Add a prop, or move or change one; handles that are glued to it go along. */
+/** Add a prop, or move or change one; handles that are glued to it go along, and with `ease` they are keyed. */
 export interface PutProp {
   type: "putProp";
   seq: number;
   prop: Prop;
   last?: boolean;
+  ease?: number | null;
+  gesture?: number | null;
 }
 
 /** Take a prop away; handles that were glued to it stay where they are. */
@@ -191,6 +195,7 @@ export interface Reset {
 export interface ChooseModel {
   type: "chooseModel";
   model: string;
+  anew?: boolean;
 }
 
 /** A model's share in a blend; shares need not sum to one. */
@@ -238,6 +243,7 @@ export interface SetTimeline {
 export interface SetFrame {
   type: "setFrame";
   frame: number;
+  seq?: number | null;
 }
 
 /** Where a handle is at a frame; over a recording the change fades over `ease` frames to either side. */
@@ -248,12 +254,14 @@ export interface Key {
   rotation: [number, number, number, number] | null;
   ease: number;
   easing: "none" | "in" | "out" | "in-out";
+  tangent: [number, number, number] | null;
 }
 
 /** Key a handle at a frame; targets left out are where the body is at that frame. */
 export interface PutKey {
   type: "putKey";
   key: Key;
+  gesture?: number | null;
 }
 
 /** A key is moved in space; the touched range is solved again. */
@@ -284,12 +292,13 @@ export interface MoveKeys {
   by: number;
 }
 
-/** Change over how many frames keys fade, or how the way to the next is paced. */
+/** Change over how many frames keys fade, how the way to the next is paced, or how the curve passes through them. */
 export interface EaseKeys {
   type: "easeKeys";
   keys: KeyPlace[];
   ease?: number | null;
   easing?: "none" | "in" | "out" | "in-out" | null;
+  tangents?: "chosen" | "flat" | null;
 }
 
 /** Take keys away, together. */
@@ -774,6 +783,13 @@ export interface LooksLike {
   model: string | null;
 }
 
+/** A model that was chosen has another body, on which the motion of the timeline would be lost. */
+export interface AnotherBody {
+  type: "anotherBody";
+  model: string;
+  name: string;
+}
+
 /** A foot that stands or a hand that holds, by its role, over a range of frames. */
 export interface Contact {
   part: string;
@@ -930,6 +946,7 @@ export type ServerMessage =
   | KeptPoses
   | LeftOpen
   | LooksLike
+  | AnotherBody
   | ContactsFound
   | PhotoSolved
   | Take

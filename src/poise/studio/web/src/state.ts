@@ -35,6 +35,8 @@ export interface Notice {
   readonly id: number;
   readonly kind: "error" | "info";
   readonly words: string;
+  /** What can be done about it; the notice then waits for an answer. */
+  readonly offer?: { readonly label: string; readonly take: () => void } | undefined;
 }
 
 export const models = signal<readonly Model[]>([]);
@@ -172,12 +174,12 @@ export function labelOf(name: string): string {
 
 let nextNotice = 1;
 
-export function notify(words: string, kind: Notice["kind"] = "error"): void {
+export function notify(words: string, kind: Notice["kind"] = "error", offer?: Notice["offer"]): void {
   if (notices.value.some((notice) => notice.words === words)) return;
   const id = nextNotice;
   nextNotice += 1;
-  notices.value = [...notices.value.slice(-2), { id, kind, words }];
-  setTimeout(() => dismiss(id), kind === "error" ? 9000 : 4000);
+  notices.value = [...notices.value.slice(-2), { id, kind, words, offer }];
+  if (!offer) setTimeout(() => dismiss(id), kind === "error" ? 9000 : 4000);
 }
 
 export function dismiss(id: number): void {

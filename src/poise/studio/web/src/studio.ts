@@ -24,6 +24,17 @@ const latestByStream = new Map<string, () => void>();
 /** The streams of which a message went out since the last frame of the screen. */
 const sent = new Set<string>();
 
+/** What the pointer is doing now: all edits of one gesture are one step of undo. */
+let gesture: number | null = null;
+
+export function beginGesture(): void {
+  gesture = line.nextSeq();
+}
+
+export function endGesture(): void {
+  gesture = null;
+}
+
 export function say(message: ClientMessage): void {
   if (!line.send(message)) state.notify("The studio's server does not answer; nothing was changed.");
 }
@@ -64,7 +75,7 @@ function numbered(value: SceneHandle | Prop): number {
 }
 
 export function putHandle(handle: SceneHandle): void {
-  edit({ type: "putHandle", handle, seq: numbered(handle) });
+  edit({ type: "putHandle", handle, seq: numbered(handle), gesture });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
@@ -100,7 +111,7 @@ export function removeHandle(id: string): void {
 export function drag(handle: string, target: { position?: Vec3; rotation?: Quat }, last: boolean): void {
   state.ghostOf.value = null;
   const along = target.position ? alongWith(handle) : [];
-  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, along, last }));
+  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, along, last, gesture }));
 }
 
 /** The handles that are selected together with one of them. */
@@ -111,13 +122,14 @@ export function alongWith(handle: string): string[] {
   return state.handles.value.filter(({ id }) => ids.has(id)).map(({ id }) => id);
 }
 
-/** Over how many frames a pose made by hand is keyed; null where nothing is. */
-const poseEase = (last: boolean): number | null => (last && state.isKeying.value ? state.ease.value : null);
+/** Over how many frames what was done by hand is keyed; null where nothing is. */
+const keyEase = (last: boolean, keyed = state.isKeying.value): number | null =>
+  last && keyed ? state.ease.value : null;
 
-export function turnJoints(joints: readonly string[], turn: Quat, last: boolean): void {
+export function turnJoints(joints: readonly string[], turn: Quat, last: boolean, keyed = state.isKeying.value): void {
   state.ghostOf.value = null;
   stream("turn", last, () =>
-    say({ type: "turnJoints", seq: nextSeq(), joints: [...joints], turn, last, ease: poseEase(last) }),
+    say({ type: "turnJoints", seq: nextSeq(), joints: [...joints], turn, last, ease: keyEase(last, keyed) }),
   );
 }
 
@@ -125,14 +137,17 @@ export function applyPose(pose: string, share: number, mirrored: boolean, last: 
   state.ghostOf.value = null;
   const joints = state.onlySelected.value ? [...state.selectedJoints.value] : [];
   stream("pose", last, () =>
-    say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: poseEase(last) }),
+    say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: keyEase(last) }),
   );
 }
 
 export function putProp(prop: Prop, last: boolean): void {
   state.ghostOf.value = null;
   state.draggedProp.value = last ? null : prop;
-  stream(`prop ${prop.id}`, last, () => say({ type: "putProp", seq: numbered(prop), prop, last }));
+  const step = gesture ?? line.nextSeq();
+  stream(`prop ${prop.id}`, last, () =>
+    say({ type: "putProp", seq: numbered(prop), prop, last, ease: keyEase(last), gesture: step }),
+  );
 }
 
 export function copyPose(): void {
@@ -168,10 +183,11 @@ export function hoverLatent(point: Vec2): void {
 
 export const setTimeline = (fps: number, frames: number): void => say({ type: "setTimeline", fps, frames });
 
-/** Keys a handle, over the ease and with the pace that its key there has. */
-export function putKey(key: Omit<Key, "ease" | "easing">): void {
+/** Keys a handle, over the ease and with the pace and the tangent that its key there has. */
+export function putKey(key: Omit<Key, "ease" | "easing" | "tangent">): void {
   const known = state.scene.value?.timeline.keys.find((old) => old.handle === key.handle && old.frame === key.frame);
-  say({ type: "putKey", key: { ...key, ease: state.ease.value, easing: known?.easing ?? "none" } });
+  const { easing, tangent } = known ?? { easing: "none", tangent: null };
+  say({ type: "putKey", key: { ...key, ease: state.ease.value, easing, tangent }, gesture });
 }
 
 export const cancel = (task: string): void => say({ type: "cancel", task });
@@ -181,8 +197,14 @@ export function openKept(token: string): void {
   state.kept.value = [];
 }
 
+/** The frame that was asked for last: a scene that was sent before the server knew of it does not move the playhead. */
+let askedFrame = { seq: 0, frame: 0 };
+
 export function setFrame(frame: number, last = true): void {
-  stream("frame", last, () => say({ type: "setFrame", frame }));
+  stream("frame", last, () => {
+    askedFrame = { seq: nextSeq(), frame };
+    say({ type: "setFrame", ...askedFrame });
+  });
 }
 
 export function dragKey(key: Key, last: boolean): void {
@@ -241,7 +263,7 @@ function takeIn(message: ServerMessage): void {
       break;
     case "scene":
       if (message.scene.model !== state.scene.value?.model) state.latentPlace.value = null;
-      state.scene.value = message.scene;
+      state.scene.value = atAskedFrame(message.scene);
       if (!message.scene.moving) state.motion.value = null;
       forgetGone(message.scene);
       break;
@@ -290,6 +312,13 @@ function takeIn(message: ServerMessage): void {
       state.takeFiles.value = message.takes;
       state.constraintTables.value = message.constraints;
       state.performing.value = null; // where one is under way it says so at once
+      askedFrame = { seq: 0, frame: 0 };
+      break;
+    case "anotherBody":
+      state.notify(`${message.name} has another body, and the motion here would be cleared.`, "info", {
+        label: "Clear it",
+        take: () => say({ type: "chooseModel", model: message.model, anew: true }),
+      });
       break;
     case "leftOpen":
     case "looksLike":
@@ -297,6 +326,11 @@ function takeIn(message: ServerMessage): void {
     case "file":
       break;
   }
+}
+
+function atAskedFrame(scene: Scene): Scene {
+  const isAnswered = (state.pose.value?.seq ?? 0) >= askedFrame.seq;
+  return isAnswered ? scene : { ...scene, timeline: { ...scene.timeline, frame: askedFrame.frame } };
 }
 
 /** What is no more is not selected either. */

@@ -14,3 +14,18 @@ export function quaternionFromDegrees(degrees: Vec3): Quat {
   const turn = new Quaternion().setFromEuler(new Euler(x, y, z, ORDER));
   return [turn.w, turn.x, turn.y, turn.z];
 }
+
+export const threeQuaternion = ([w, x, y, z]: Quat): Quaternion => new Quaternion(x, y, z, w);
+
+/** The same turn in the angles that are nearest to others: every turn has two sets of them, and full circles more. */
+export function nearestTurn([x, y, z]: Vec3, other: Vec3): Vec3 {
+  const both: Vec3[] = [
+    [x, y, z],
+    [x + 180, 180 - y, z + 180],
+  ];
+  const [one, two] = both.map((angles) =>
+    angles.map((angle, k) => angle + 360 * Math.round((other[k]! - angle) / 360)),
+  ) as [Vec3, Vec3];
+  const away = (angles: Vec3): number => Math.hypot(...angles.map((angle, k) => angle - other[k]!));
+  return away(one) <= away(two) ? one : two;
+}

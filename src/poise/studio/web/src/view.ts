@@ -28,8 +28,11 @@ export const ghostsOverRange = kept<boolean>("ghostsOverRange", false);
 export const SNAP = 0.05; // metres
 export const SNAP_TURN = Math.PI / 12;
 
-/** A place on the grid, where that is wished; Ctrl does the opposite. */
+/** Whether places snap, to props and to the grid; Ctrl does the opposite. */
+export const isSnapping = (opposite: boolean): boolean => snap.value !== opposite;
+
+/** A place on the grid, where that is wished. */
 export function snapped<P extends number[]>(place: P, opposite: boolean): P {
-  if (snap.value === opposite) return place;
+  if (!isSnapping(opposite)) return place;
   return place.map((value) => Math.round(value / SNAP) * SNAP) as P;
 }

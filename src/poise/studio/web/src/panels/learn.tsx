@@ -16,13 +16,13 @@ const chosen = signal<readonly File[]>([]);
 const busy = signal(false);
 
 const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = [
-  { value: "style", label: "Style", hint: "One way of moving, with a space to explore; best from one or two clips" },
-  { value: "gaussian", label: "Gaussian", hint: "Clusters of poses; quick, for any amount of motion" },
-  { value: "local", label: "Local", hint: "The recorded poses themselves; live performance follows them" },
+  { value: "style", label: "One action", hint: "A style, with a space to explore; best from one or two clips" },
+  { value: "gaussian", label: "All poses", hint: "Gaussian clusters of poses; quick, for any amount of motion" },
+  { value: "local", label: "Nearest", hint: "Local models of the recorded poses; live performance follows them" },
   {
     value: "dynamics",
-    label: "Dynamics",
-    hint: "Poses in sequence; from one cyclic motion",
+    label: "In time",
+    hint: "A dynamics model of how poses follow one another; from one cyclic motion",
   },
 ];
 

@@ -2,10 +2,11 @@
 import type { JSX } from "preact";
 import { Box, Trash2 } from "lucide-preact";
 import type { Vec3 } from "../arrays";
-import { clamp } from "../arrays";
+import { clamp, jointPosition } from "../arrays";
 import type { Prop } from "../messages";
 import { meshSize } from "../stage/props";
 import { openVideo } from "../stage/video";
+import { shownJoints } from "../shown";
 import * as state from "../state";
 import { newest, putProp, say } from "../studio";
 import { degreesFromQuaternion, quaternionFromDegrees } from "../turns";
@@ -23,7 +24,7 @@ const BEHIND: Vec3 = [0, 0, -0.8];
 export function PropsSection(): JSX.Element {
   const props = state.scene.value?.props ?? [];
   return (
-    <Section title="Props" aside={<Add />} closed>
+    <Section title="Props" aside={<Add />} closed wanted={state.selectedProp.value !== null}>
       {!props.length && (
         <p class="empty">Chairs, shelves and boxes to pose with; a GLB; a picture or video to work from.</p>
       )}
@@ -67,7 +68,9 @@ function Add(): JSX.Element {
 function add(prop: Pick<Prop, "kind" | "size" | "position"> & { upload?: string }): void {
   const names = new Set((state.scene.value?.props ?? []).map(({ id }) => id));
   const id = [prop.kind, ...Array.from({ length: 99 }, (_, k) => `${prop.kind} ${k + 2}`)].find((n) => !names.has(n))!;
-  putProp({ rotation: [1, 0, 0, 0], upload: null, ...prop, id }, true);
+  const [x, , z] = shownJoints.value ? jointPosition(shownJoints.value, 0) : [0, 0, 0];
+  const position: Vec3 = [prop.position[0] + x, prop.position[1], prop.position[2] + z]; // beside the body
+  putProp({ rotation: [1, 0, 0, 0], upload: null, ...prop, position, id }, true);
   state.selectProp(id);
 }
 
@@ -135,7 +138,13 @@ function Inspector({ prop: known }: { prop: Prop }): JSX.Element {
   return (
     <div class="inspector">
       <Fields label="Position" values={prop.position} onEnter={(position) => putProp({ ...prop, position }, true)} />
-      <Fields label="Size" values={prop.size} low={1} onEnter={(size) => putProp({ ...prop, size }, true)} />
+      <Fields
+        label="Size"
+        letters="WHD"
+        values={prop.size}
+        low={1}
+        onEnter={(size) => putProp({ ...prop, size }, true)}
+      />
       <div class="fields">
         <NumberField
           prefix="turn"
@@ -152,13 +161,19 @@ function Inspector({ prop: known }: { prop: Prop }): JSX.Element {
   );
 }
 
-function Fields(props: { label: string; values: Vec3; low?: number; onEnter: (values: Vec3) => void }): JSX.Element {
+function Fields(props: {
+  label: string;
+  letters?: string;
+  values: Vec3;
+  low?: number;
+  onEnter: (values: Vec3) => void;
+}): JSX.Element {
   return (
     <div class="fields" role="group" aria-label={`${props.label} of the prop in centimetres`}>
       {(["X", "Y", "Z"] as const).map((axis, number) => (
         <NumberField
           key={axis}
-          prefix={axis}
+          prefix={props.letters?.[number] ?? axis}
           digits={0}
           low={props.low ?? -1000}
           label={`${props.label} ${axis} in centimetres`}

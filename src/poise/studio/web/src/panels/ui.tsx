@@ -99,10 +99,15 @@ interface SectionProps {
   readonly children: ComponentChildren;
   readonly aside?: ComponentChildren;
   readonly closed?: boolean;
+  /** Something in it was selected elsewhere: it opens. */
+  readonly wanted?: boolean;
 }
 
-export function Section({ title, children, aside, closed }: SectionProps): JSX.Element {
+export function Section({ title, children, aside, closed, wanted = false }: SectionProps): JSX.Element {
   const [open, setOpen] = useState(!closed);
+  useEffect(() => {
+    if (wanted) setOpen(true);
+  }, [wanted]);
   return (
     <section class="section" aria-label={title}>
       <header>

@@ -31,7 +31,7 @@ export function ViewMenu(): JSX.Element {
         <div class="menu-body" role="dialog" aria-label="View options">
           <Toggle label="Orthographic" hint="No perspective (0)" on={view.flat.value} onChange={set(view.flat)} />
           <Toggle
-            label="Snap to 5 cm and 15°"
+            label="Snap to props, 5 cm and 15°"
             hint="Ctrl while dragging does the opposite (S)"
             on={view.snap.value}
             onChange={set(view.snap)}

@@ -28,6 +28,15 @@ export function Words(): JSX.Element {
       {state.notices.value.map((notice) => (
         <div class={`notice ${notice.kind}`} key={notice.id} role={notice.kind === "error" ? "alert" : "status"}>
           <span>{notice.words}</span>
+          {notice.offer && (
+            <Button
+              label={notice.offer.label}
+              onPress={() => {
+                notice.offer?.take();
+                state.dismiss(notice.id);
+              }}
+            />
+          )}
           <button type="button" aria-label="Dismiss" onClick={() => state.dismiss(notice.id)}>
             <X size={14} aria-hidden="true" />
           </button>
@@ -41,7 +50,7 @@ export function Words(): JSX.Element {
 
 /** What this browser worked on before, offered until it is taken up or put away. */
 function KeptScenes(): JSX.Element | null {
-  if (!state.kept.value.length) return null;
+  if (!state.kept.value.length || state.scene.value?.undo) return null; // other work has begun
   return (
     <div class="notice kept" role="region" aria-label="Earlier work">
       <span>Continue earlier work?</span>

@@ -5,8 +5,9 @@ import { type Quat, type Vec2, type Vec3, jointPosition, jointRotation } from ".
 import { LOOK_AT } from "../messages";
 import { shownJoints } from "../shown";
 import * as state from "../state";
+import { threeQuaternion } from "../turns";
 import * as view from "../view";
-import { alongWith, drag, dragKey, handleOn, putProp, turnJoints } from "../studio";
+import { alongWith, beginGesture, drag, dragKey, endGesture, handleOn, putProp, turnJoints } from "../studio";
 import { keyDragged } from "../timeline/keys";
 import { SelectionBox, beginsBox } from "./box";
 import { HandleMarks } from "./handle_marks";
@@ -57,7 +58,7 @@ export class HandleTool {
     if (!wanted) this.gizmo.detach();
     else if (!this.gizmo.dragging) {
       this.proxy.position.set(...at);
-      this.proxy.quaternion.copy(prop ? quaternionOf(prop.rotation) : this.rotationOf(state.selected.value ?? ""));
+      this.proxy.quaternion.copy(prop ? threeQuaternion(prop.rotation) : this.rotationOf(state.selected.value ?? ""));
       this.gizmo.setTranslationSnap(view.snap.value ? view.SNAP : null);
       this.gizmo.setRotationSnap(view.snap.value ? view.SNAP_TURN : null);
       this.gizmo.setSpace(state.localAxes.value ? "local" : "world");
@@ -143,6 +144,7 @@ export class HandleTool {
     }
     if (!grip.moved && isClick(grip.start, pixel)) return;
     this.stage.controls.enabled = false;
+    if (!grip.moved) beginGesture();
     if (!grip.moved) this.begin(grip);
     grip.moved = true;
     this.pull(grip, pixel, false, event.ctrlKey);
@@ -157,11 +159,18 @@ export class HandleTool {
     if (this.box.isOpen) this.box.close(event.shiftKey);
     else if (grip?.moved) {
       this.pull(grip, pixel, true, event.ctrlKey);
+      endGesture();
       state.dragged.value = null;
     } else if (grip) choose(grip.picked, grip.more);
-    else if (this.pressed && isClick(this.pressed.pixel, pixel)) choose(this.pressed.picked, this.pressed.more);
+    else if (this.pressed && isClick(this.pressed.pixel, pixel)) this.click(this.pressed);
     this.pressed = null;
     this.refresh();
+  }
+
+  private click({ picked, pixel, more }: NonNullable<HandleTool["pressed"]>): void {
+    const prop = picked ? null : this.stage.propAt(pixel);
+    if (prop) state.selectProp(prop.id);
+    else choose(picked, more);
   }
 
   private begin(grip: Grip): void {
@@ -171,8 +180,9 @@ export class HandleTool {
   }
 
   private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean, opposite: boolean): void {
-    const free = this.stage.unproject([pixel[0] + offset[0], pixel[1] + offset[1]], picked.position);
-    const position = view.snapped(free, opposite);
+    const at: Vec2 = [pixel[0] + offset[0], pixel[1] + offset[1]];
+    const surface = view.isSnapping(opposite) ? this.stage.propAt(at, true) : null;
+    const position = surface?.place ?? view.snapped(this.stage.unproject(at, picked.position), opposite);
     if (picked.what === "key") dragKey({ ...picked.key, position }, last);
     else this.pullHandle(id, position, last);
     this.refresh();
@@ -210,8 +220,13 @@ export class HandleTool {
     gizmo.addEventListener("objectChange", () => this.turn(false));
     gizmo.addEventListener("dragging-changed", ({ value }) => {
       this.stage.controls.enabled = !value;
-      if (value) this.remember();
-      else this.turn(true);
+      if (value) {
+        beginGesture();
+        this.remember();
+      } else {
+        this.turn(true);
+        endGesture();
+      }
     });
     this.stage.scene.add(this.proxy, gizmo.getHelper());
     return gizmo;
@@ -254,12 +269,8 @@ export class HandleTool {
     const handle = state.handles.value.find((candidate) => candidate.id === id);
     const joints = shownJoints.value;
     const joint = state.jointNumber(handle?.joint ?? id);
-    return quaternionOf(handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]));
+    return threeQuaternion(handle?.rotation ?? (joints && joint >= 0 ? jointRotation(joints, joint) : [1, 0, 0, 0]));
   }
-}
-
-function quaternionOf([w, x, y, z]: Quat): Quaternion {
-  return new Quaternion(x, y, z, w);
 }
 
 function isClick(from: Vec2, to: Vec2): boolean {

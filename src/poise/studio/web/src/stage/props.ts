@@ -9,6 +9,7 @@ import {
   MeshStandardMaterial,
   type Object3D,
   PlaneGeometry,
+  type Raycaster,
   SRGBColorSpace,
   type Texture,
   TextureLoader,
@@ -20,11 +21,16 @@ import { TimedPicture, timedPicture } from "./video";
 
 const BOARD = 0.03; // metres, of which chairs and shelves are made
 const LEG = 0.04;
+const CLEARANCE = 0.03; // metres that a joint is above the surface it lies on
+const BOARDS: ReadonlySet<Prop["kind"]> = new Set(["picture", "video"]);
 const material = new MeshStandardMaterial({ color: "#b9b2a6", roughness: 0.85 });
 
 export class Props {
   readonly group = new Group();
-  private readonly shown = new Map<string, { readonly made: string; readonly object: Object3D }>();
+  private readonly shown = new Map<
+    string,
+    { readonly made: string; readonly kind: Prop["kind"]; readonly object: Object3D }
+  >();
 
   private readonly videos = new Map<Object3D, TimedPicture>();
   private seconds = 0;
@@ -45,6 +51,21 @@ export class Props {
     this.changed();
   }
 
+  /** The prop that a ray meets first, and the place just above its surface there. */
+  hit(ray: Raycaster, solid: boolean): { readonly id: string; readonly place: Vec3 } | null {
+    const objects = [...this.shown.values()]
+      .filter(({ kind }) => !solid || !BOARDS.has(kind))
+      .map(({ object }) => object);
+    const met = ray.intersectObjects(objects)[0];
+    if (!met?.face) return null;
+    const outwards = met.face.normal.clone().transformDirection(met.object.matrixWorld);
+    if (outwards.dot(ray.ray.direction) > 0) outwards.negate();
+    let object: Object3D = met.object;
+    while (object.parent && object.parent !== this.group) object = object.parent;
+    const id = [...this.shown].find(([, known]) => known.object === object)?.[0];
+    return id ? { id, place: met.point.addScaledVector(outwards, CLEARANCE).toArray() } : null;
+  }
+
   /** Videos show this moment. */
   seek(seconds: number): void {
     this.seconds = seconds;
@@ -63,7 +84,7 @@ export class Props {
     if (prop.upload) void this.load(prop, object);
     else for (const part of boxesOf(prop)) object.add(part);
     this.group.add(object);
-    this.shown.set(prop.id, { made, object });
+    this.shown.set(prop.id, { made, kind: prop.kind, object });
     return object;
   }
 

@@ -6,9 +6,11 @@ import {
   NeutralToneMapping,
   PCFShadowMap,
   PerspectiveCamera,
+  Raycaster,
   Scene,
   SRGBColorSpace,
   TOUCH,
+  Vector2,
   Vector3,
   WebGLRenderer,
 } from "three";
@@ -293,6 +295,14 @@ export class Stage {
     const forward = this.camera.getWorldDirection(new Vector3());
     const depth = new Vector3(...through).sub(this.camera.position).dot(forward) / ray.dot(forward);
     return this.camera.position.clone().addScaledVector(ray, depth).toArray();
+  }
+
+  /** The prop under a pixel, and the place on its surface there; where only solid ones count, no picture or video. */
+  propAt([x, y]: Vec2, solid = false): { readonly id: string; readonly place: Vec3 } | null {
+    const { clientWidth, clientHeight } = this.host;
+    const ray = new Raycaster();
+    ray.setFromCamera(new Vector2((2 * x) / clientWidth - 1, 1 - (2 * y) / clientHeight), this.camera);
+    return this.props.hit(ray, solid);
   }
 
   /** The world's length of one pixel at a point. */

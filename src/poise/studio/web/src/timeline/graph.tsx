@@ -1,13 +1,15 @@
-/** The graph editor: where the selected handle or joint is over time, X, Y and Z; its keys are moved up, down and along. */
+/** The graph editor: where the selected handle or joint is, or how it is turned, over time; its keys are pulled there. */
 import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { type Vec3, clamp } from "../arrays";
 import type { Key } from "../messages";
 import { clock, frame, scrub } from "../shown";
 import * as state from "../state";
-import { dragKey, say } from "../studio";
+import { dragKey, say, turnJoints } from "../studio";
 import { palette } from "../theme";
-import { useCanvas } from "../panels/ui";
+import { quaternionFromDegrees, threeQuaternion } from "../turns";
+import { Segmented, useCanvas } from "../panels/ui";
+import { type Curves, type Knot, type Quantity, curvesOf, parentTurn } from "./curves";
 import { RULER, Scale, inView, isSelected } from "./lanes";
 import { paintHead, paintRange, paintRuler } from "./paint";
 import { wheel } from "./pointing";
@@ -19,17 +21,23 @@ const AXES = [
 ] as const;
 const ROOM = 12; // pixels above and below the curves
 const REACH = 9;
-const LEAST = 0.05; // metres that the graph is high at least
+const LEAST: Record<Quantity, number> = { position: 0.05, rotation: 5 }; // that the graph is high at least, to either side
+const MOST: Record<Quantity, number> = { position: 900, rotation: 3600 };
+const ARM = 44; // pixels that a tangent reaches to either side of its key
+const SHORTEST_ARM = 10;
 
 interface Hold {
-  readonly key: Key;
+  readonly knot: Knot;
   readonly axis: number;
   readonly from: readonly [number, number];
-  /** Once the hand has gone far enough it moves the key in value or in time, not in both. */
-  way: "value" | "time" | null;
+  readonly heights: Heights;
+  readonly parent: ReturnType<typeof parentTurn>;
+  /** Once the hand has gone far enough it moves the key in value or in time, not in both; or it pulls a tangent's end. */
+  way: "value" | "time" | "tangent" | null;
 }
 
-const hold = signal<Hold | null>(null);
+let hold: Hold | null = null;
+const quantity = signal<Quantity>("position");
 const shownAxes = signal<readonly boolean[]>([true, true, true]);
 
 export function Graph(): JSX.Element {
@@ -39,18 +47,29 @@ export function Graph(): JSX.Element {
   const name = state.selectedJoints.value[0];
   return (
     <div class="lanes graph">
-      <div class="lane-names graph-names" role="group" aria-label="Axes">
+      <div class="lane-names graph-names" role="group" aria-label="Curves">
         <strong>{name ? state.labelOf(name) : "nothing selected"}</strong>
-        {AXES.map(({ name: axis, colour }, number) => (
-          <label key={axis} style={{ color: colour }}>
-            <input
-              type="checkbox"
-              checked={shownAxes.value[number]}
-              onChange={() => (shownAxes.value = shownAxes.value.map((on, k) => (k === number ? !on : on)))}
-            />
-            {axis}
-          </label>
-        ))}
+        <Segmented
+          label="What the curves show"
+          value={quantity.value}
+          choices={[
+            { value: "position", label: "Place", hint: "Where it is, in metres" },
+            { value: "rotation", label: "Turn", hint: "How it is turned, in degrees" },
+          ]}
+          onChoose={(value) => (quantity.value = value)}
+        />
+        <div class="row">
+          {AXES.map(({ name: axis, colour }, number) => (
+            <label key={axis} style={{ color: colour }}>
+              <input
+                type="checkbox"
+                checked={shownAxes.value[number]}
+                onChange={() => (shownAxes.value = shownAxes.value.map((on, k) => (k === number ? !on : on)))}
+              />
+              {axis}
+            </label>
+          ))}
+        </div>
       </div>
       <canvas
         ref={canvas}
@@ -66,20 +85,6 @@ export function Graph(): JSX.Element {
   );
 }
 
-/** The way of the selected handle or joint, in metres. */
-function way(): Vec3[] {
-  const id = state.selected.value;
-  const motion = state.motion.value;
-  if (!id || !motion) return [];
-  const path = motion.path(id);
-  return path.length ? path : motion.way(state.jointNumber(state.selectedJoints.value[0] ?? ""));
-}
-
-function keysShown(): Key[] {
-  const id = state.selected.value;
-  return (state.scene.value?.timeline.keys ?? []).filter((key) => key.handle === id && key.position);
-}
-
 class Heights {
   private readonly low: number;
   private readonly high: number;
@@ -93,7 +98,7 @@ class Heights {
     const values = seen.filter((value, number) => Number.isFinite(value) && shownAxes.value[number % 3]);
     const low = Math.min(...values);
     const middle = values.length ? (low + Math.max(...values)) / 2 : 0;
-    const half = Math.max(values.length ? Math.max(...values) - middle : 0, LEAST);
+    const half = Math.max(values.length ? Math.max(...values) - middle : 0, LEAST[quantity.value]);
     [this.low, this.high] = [middle - half, middle + half];
   }
 
@@ -102,24 +107,27 @@ class Heights {
     return this.height - ROOM - share * (this.height - RULER - 2 * ROOM);
   }
 
-  /** Metres of a pixel. */
+  /** Metres or degrees of a pixel. */
   get pixel(): number {
     return (this.high - this.low) / (this.height - RULER - 2 * ROOM);
   }
 }
 
+// --- drawing --------------------------------------------------------------------------------------------------------
+
 function paint(pen: CanvasRenderingContext2D, width: number, height: number): void {
   const scale = new Scale(clock.value.frames, width);
-  const points = way();
-  const heights = new Heights(points, height);
+  const curves = curvesOf(quantity.value);
+  const heights = hold?.heights ?? new Heights(curves.points, height);
   paintRange(pen, scale, height);
   paintRuler(pen, scale, height);
   AXES.forEach(({ colour }, axis) => {
     if (!shownAxes.value[axis]) return;
-    paintCurve(pen, points, axis, colour, scale, heights);
-    for (const key of keysShown()) paintKey(pen, key, axis, colour, scale, heights);
+    paintCurve(pen, curves.points, axis, colour, scale, heights);
+    for (const knot of curves.knots) paintKnot(pen, knot, axis, colour, scale, heights);
+    for (const arm of armsOf(curves, axis, scale, heights)) paintArm(pen, arm, colour);
   });
-  if (!points.length) {
+  if (!curves.points.length) {
     pen.fillStyle = palette.value.quiet;
     pen.fillText("Select a handle that has keys, or any joint of a motion.", 20, height / 2);
   }
@@ -144,69 +152,151 @@ function paintCurve(
   pen.stroke();
 }
 
-function paintKey(
+function paintKnot(
   pen: CanvasRenderingContext2D,
-  key: Key,
+  knot: Knot,
   axis: number,
   colour: string,
   scale: Scale,
   heights: Heights,
 ): void {
+  const selected = isSelected(knot.key?.handle ?? null, knot.frame);
+  disc(pen, [scale.x(knot.frame), heights.y(knot.value[axis]!)], selected ? 6 : 4.5, selected ? null : colour);
+}
+
+function paintArm(pen: CanvasRenderingContext2D, { from, to }: Arm, colour: string): void {
+  pen.strokeStyle = palette.value.warm;
+  pen.lineWidth = 1;
   pen.beginPath();
-  pen.arc(scale.x(key.frame), heights.y(key.position![axis]!), isSelected(key.handle, key.frame) ? 6 : 4.5, 0, 7);
-  pen.fillStyle = isSelected(key.handle, key.frame) ? palette.value.warm : colour;
+  pen.moveTo(...from);
+  pen.lineTo(...to);
+  pen.stroke();
+  disc(pen, to, 3.5, colour);
+}
+
+function disc(
+  pen: CanvasRenderingContext2D,
+  at: readonly [number, number],
+  radius: number,
+  colour: string | null,
+): void {
+  pen.beginPath();
+  pen.arc(...at, radius, 0, 7);
+  pen.fillStyle = colour ?? palette.value.warm;
   pen.fill();
   pen.lineWidth = 1.5;
   pen.strokeStyle = palette.value.surface;
   pen.stroke();
 }
 
+// --- tangents -------------------------------------------------------------------------------------------------------
+
+/** One end of a selected key's tangent. */
+interface Arm {
+  readonly knot: Knot;
+  readonly from: readonly [number, number];
+  readonly to: readonly [number, number];
+}
+
+/** Only in motions made of keys does a curve go through them; over a recording keys fade. */
+function armsOf(curves: Curves, axis: number, scale: Scale, heights: Heights): Arm[] {
+  if (quantity.value !== "position" || state.scene.value?.timeline.clip) return [];
+  const chosen = curves.knots.filter(({ key, frame: at }) => key && isSelected(key.handle, at));
+  return chosen.flatMap((knot) => {
+    const from = [scale.x(knot.frame), heights.y(knot.value[axis]!)] as const;
+    const slope = (tangentOf(knot, curves.points)[axis]! / clock.value.fps / heights.pixel) * framesOf(scale);
+    return [-1, 1].map((side) => ({ knot, from, to: [from[0] + side * ARM, from[1] - side * ARM * slope] as const }));
+  });
+}
+
+/** Frames of a pixel. */
+const framesOf = (scale: Scale): number => scale.at(1) - scale.at(0);
+
+/** A key's own velocity, or that of the curve through it, in metres a second. */
+function tangentOf({ frame: at, key }: Knot, points: readonly Vec3[]): Vec3 {
+  if (key?.tangent) return key.tangent;
+  const [before, after] = [Math.max(at - 1, 0), Math.min(at + 1, points.length - 1)];
+  const seconds = (after - before) / clock.value.fps;
+  return [0, 1, 2].map((axis) => {
+    const rise = points[after]![axis]! - points[before]![axis]!;
+    return seconds > 0 && Number.isFinite(rise) ? rise / seconds : 0;
+  }) as Vec3;
+}
+
+// --- the pointer ----------------------------------------------------------------------------------------------------
+
 function press(event: PointerEvent): void {
   const canvas = event.currentTarget as HTMLElement;
   canvas.setPointerCapture(event.pointerId);
   const [scale, heights, x, y] = placed(event);
-  const found = keysShown().flatMap((key) =>
-    AXES.map((_, axis) => ({
-      key,
-      axis,
-      away: shownAxes.value[axis] ? Math.hypot(scale.x(key.frame) - x, heights.y(key.position![axis]!) - y) : Infinity,
-    })),
-  );
+  const curves = curvesOf(quantity.value);
+  const away = (to: readonly [number, number]): number => Math.hypot(to[0] - x, to[1] - y);
+  const found = AXES.flatMap((_, axis) => {
+    if (!shownAxes.value[axis]) return [];
+    const knots = curves.knots.map((knot) => ({
+      ...{ knot, axis, way: null },
+      away: away([scale.x(knot.frame), heights.y(knot.value[axis]!)]),
+    }));
+    const arms = armsOf(curves, axis, scale, heights).map(({ knot, to }) => ({
+      ...{ knot, axis, way: "tangent" as const },
+      away: away(to),
+    }));
+    return [...knots, ...arms];
+  });
   const nearest = found.sort((a, b) => a.away - b.away)[0];
-  if (nearest && nearest.away < REACH) {
-    const { key, axis } = nearest;
-    hold.value = { key, axis, from: [x, y], way: null };
-    state.selectedKeys.value = [{ handle: key.handle, frame: key.frame }];
-  } else scrub(scale.frame(x), false);
+  if (!nearest || nearest.away >= REACH) return scrub(scale.frame(x), false);
+  const { knot, axis, way } = nearest;
+  hold = { knot, axis, from: [x, y], heights, parent: parentTurn(knot.frame), way };
+  state.selectedKeys.value = [{ handle: knot.key?.handle ?? null, frame: knot.frame }];
+  if (!knot.key) scrub(knot.frame, true); // the whole body is turned at the frame that is shown
 }
 
 function pull(event: PointerEvent, last: boolean): void {
-  const now = hold.value;
-  const [scale, heights, x, y] = placed(event);
+  const now = hold;
+  const [scale, , x, y] = placed(event);
   if (!now) {
     if (event.buttons || last) scrub(scale.frame(x), last);
     return;
   }
   const [right, down] = [x - now.from[0], y - now.from[1]];
   if (!now.way && Math.hypot(right, down) > 4) now.way = Math.abs(right) > Math.abs(down) ? "time" : "value";
-  if (now.way === "value") pullValue(now, -down * heights.pixel, last);
-  if (now.way === "time" && last) pullTime(now.key, scale.frame(x) - now.key.frame);
-  if (last) hold.value = null;
+  if (last) hold = null;
+  if (now.way === "value") pullValue(now, -down * now.heights.pixel, last);
+  if (now.way === "tangent") pullTangent(now, scale, x, y, last);
+  if (now.way === "time" && last) pullTime(now.knot, scale.frame(x) - now.knot.frame);
 }
 
-function pullValue({ key, axis }: Hold, by: number, last: boolean): void {
-  const position = key.position!.map((old, k) => clamp(k === axis ? old + by : old, -900, 900)) as Vec3;
-  dragKey({ ...key, position }, last);
+function pullValue({ knot, axis, parent }: Hold, by: number, last: boolean): void {
+  const most = MOST[quantity.value];
+  const value = knot.value.map((old, k) => clamp(k === axis ? old + by : old, -most, most)) as Vec3;
+  if (knot.key && quantity.value === "position") dragKey({ ...knot.key, position: value }, last);
+  else if (knot.key) dragKey({ ...knot.key, rotation: quaternionFromDegrees(value) }, last);
+  else {
+    const [from, to] = [knot.value, value].map((degrees) => threeQuaternion(quaternionFromDegrees(degrees)));
+    const turn = parent.clone().multiply(to!).multiply(from!.invert()).multiply(parent.clone().invert());
+    turnJoints(state.selectedJoints.value.slice(0, 1), [turn.w, turn.x, turn.y, turn.z], last, true);
+  }
 }
 
-function pullTime(key: Key, by: number): void {
+function pullTangent({ knot, axis, heights }: Hold, scale: Scale, x: number, y: number, last: boolean): void {
+  const right = x - scale.x(knot.frame);
+  const seconds = (Math.sign(right || 1) * Math.max(Math.abs(right), SHORTEST_ARM) * framesOf(scale)) / clock.value.fps;
+  const rise = (heights.y(knot.value[axis]!) - y) * heights.pixel;
+  const own = tangentOf(knot, curvesOf("position").points);
+  const tangent = own.map((old, k) => clamp(k === axis ? rise / seconds : old, -100, 100)) as Vec3;
+  dragKey({ ...(knot.key as Key), tangent }, last);
+}
+
+function pullTime({ key, frame: at }: Knot, by: number): void {
   if (!by) return;
-  say({ type: "moveKeys", keys: [{ handle: key.handle, frame: key.frame }], by });
-  state.selectedKeys.value = [{ handle: key.handle, frame: key.frame + by }];
+  const handle = key?.handle ?? null;
+  say({ type: "moveKeys", keys: [{ handle, frame: at }], by });
+  state.selectedKeys.value = [{ handle, frame: at + by }];
 }
 
 function placed(event: PointerEvent): [Scale, Heights, number, number] {
   const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
   const scale = new Scale(clock.value.frames, box.width);
-  return [scale, new Heights(way(), box.height), event.clientX - box.left, event.clientY - box.top];
+  const heights = new Heights(curvesOf(quantity.value).points, box.height);
+  return [scale, heights, event.clientX - box.left, event.clientY - box.top];
 }

@@ -7,7 +7,7 @@ import { type Bar, LANE, type Lane, RULER, type Scale, inView, isSelected } from
 import { keyBox, keysMoved } from "./pointing";
 
 const STEPS = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000, 12000]; // frames between labels
-const LABEL_ROOM = 64; // pixels
+const LABEL_ROOM = 92; // pixels
 
 export function paintTimeline(
   pen: CanvasRenderingContext2D,

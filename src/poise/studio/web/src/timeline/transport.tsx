@@ -17,7 +17,7 @@ import {
   Undo,
   X,
 } from "lucide-preact";
-import type { EaseKeys, EditRange } from "../messages";
+import type { EditRange, Key } from "../messages";
 import { clock, frame, scrub, togglePlay } from "../shown";
 import * as state from "../state";
 import { say, setTimeline } from "../studio";
@@ -27,7 +27,8 @@ import { isZoomed, showAllFrames, showFrames } from "./lanes";
 import { lock } from "./pointing";
 
 const PIN_FRAMES = 15; // how long a new pin lasts at first
-const EASINGS = { none: "through", in: "ease in", out: "ease out", "in-out": "ease in and out" } as const;
+const TANGENTS = { chosen: "smooth", flat: "flat" } as const;
+const EASINGS = { none: "no easing", in: "ease in", out: "ease out", "in-out": "ease in and out" } as const;
 
 export function Transport(): JSX.Element {
   const capture = state.workspace.value === "capture";
@@ -231,6 +232,33 @@ function RangeTools({ first, last }: { first: number; last: number }): JSX.Eleme
   );
 }
 
+function tangentName(key: Key | undefined): "chosen" | "flat" | "own" {
+  if (!key?.tangent) return "chosen";
+  return key.tangent.every((value) => value === 0) ? "flat" : "own";
+}
+
+function Choice<T extends string>(props: {
+  label: string;
+  value: T;
+  choices: Readonly<Partial<Record<T, string>>>;
+  onChoose: (value: T) => void;
+}): JSX.Element {
+  return (
+    <select
+      aria-label={props.label}
+      title={props.label}
+      value={props.value}
+      onChange={(event) => props.onChoose(event.currentTarget.value as T)}
+    >
+      {Object.entries(props.choices).map(([value, words]) => (
+        <option key={value} value={value}>
+          {words as string}
+        </option>
+      ))}
+    </select>
+  );
+}
+
 function KeyTools(): JSX.Element {
   const keys = [...state.selectedKeys.value];
   const first = state.scene.value?.timeline.keys.find(
@@ -240,19 +268,20 @@ function KeyTools(): JSX.Element {
     <>
       <span class="quiet">{keys.length === 1 ? "1 key" : `${keys.length} keys`}</span>
       {!state.scene.value?.timeline.clip && (
-        <select
-          aria-label="Easing to the next key"
-          value={first?.easing ?? "none"}
-          onChange={(event) =>
-            say({ type: "easeKeys", keys, easing: event.currentTarget.value as NonNullable<EaseKeys["easing"]> })
-          }
-        >
-          {Object.entries(EASINGS).map(([easing, words]) => (
-            <option key={easing} value={easing}>
-              {words}
-            </option>
-          ))}
-        </select>
+        <>
+          <Choice
+            label="Easing to the next key"
+            value={first?.easing ?? "none"}
+            choices={EASINGS}
+            onChoose={(easing) => say({ type: "easeKeys", keys, easing })}
+          />
+          <Choice
+            label="Tangent of the curve at the key"
+            value={tangentName(first)}
+            choices={first?.tangent && tangentName(first) === "own" ? { ...TANGENTS, own: "own tangent" } : TANGENTS}
+            onChoose={(tangents) => say({ type: "easeKeys", keys, tangents: tangents as "chosen" | "flat" })}
+          />
+        </>
       )}
       <Button
         label="Remove"
