@@ -69,9 +69,7 @@ class Connection:
             return
         session, resumed = self._sessions.open(hello.token, self)
         session.outlet, session.backlog = self.say_from_thread, lambda: self.unsent_bytes
-        await self._in_worker(
-            partial(self._say_to, session, partial(_greeted, session, hello, resumed=resumed))
-        )
+        await self._in_worker(session, partial(_greeted, session, hello, resumed=resumed))
         jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
         tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
@@ -196,7 +194,7 @@ class Connection:
 
     async def _answer_one(self, session: Session, message: messages.ClientMessage) -> None:
         try:
-            await self._in_worker(partial(self._say_to, session, partial(session.answer, message)))
+            await self._in_worker(session, partial(session.answer, message))
         except PoiseError as error:
             self.say(_refusal(error, message))
         except Exception:
@@ -213,8 +211,8 @@ class Connection:
                 self.unsent_bytes -= len(data)
                 await self._socket.send_bytes(data)
 
-    async def _in_worker(self, function: Callable[[], Answer]) -> Answer:
-        return await self._loop.run_in_executor(self._workers, function)
+    async def _in_worker(self, session: Session, answer: Callable[[], Answer]) -> None:
+        await self._loop.run_in_executor(self._workers, self._say_to, session, answer)
 
     async def _close(self, code: int, reason: str) -> None:
         with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # if the other side closed first
