@@ -48,7 +48,7 @@ def _rows(name: str, models: ModelStore) -> Iterator[Row]:
     random = np.random.default_rng(7)
     found = [_dragged(models, name, random) for _ in range(DRAGS)]
     steps = np.array([ratio for ratios, _, _ in found for ratio in ratios])
-    releases = 100.0 * np.array([release for _, release, _ in found])
+    releases = 100.0 * np.array([release for _, release, _ in found if release is not None])
     eased = [far for *_, jumps in found for far in jumps]
     yield Row(f"{name}: step over the handle's, median", float(np.median(steps)), "times")
     yield Row(f"{name}: 95th percentile", float(np.percentile(steps, 95)), "times")
@@ -66,8 +66,8 @@ def _rows(name: str, models: ModelStore) -> Iterator[Row]:
 
 def _dragged(
     models: ModelStore, name: str, random: np.random.Generator
-) -> tuple[list[float], float, list[float]]:
-    """One drag: every step relative to the handle's, the movement at release, and that of eased steps."""
+) -> tuple[list[float], float | None, list[float]]:
+    """One drag: every step over the handle's, how far the release goes if it is not eased, and all that are eased."""
     uploads, autosave = Uploads(), Autosave()
     session = Session(models, uploads, autosave)
     try:
@@ -79,7 +79,7 @@ def _dragged(
         uploads.close()
 
 
-def _moments(session: Session, random: np.random.Generator) -> tuple[list[float], float, list[float]]:
+def _moments(session: Session, random: np.random.Generator) -> tuple[list[float], float | None, list[float]]:
     role = ROLES[random.integers(len(ROLES))]
     session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
     start = np.array(session.state.handle(role).position)
@@ -91,7 +91,10 @@ def _moments(session: Session, random: np.random.Generator) -> tuple[list[float]
             eased.append(went)
         else:
             ratios.append(went / (float(np.linalg.norm(way)) / moments))
-    return ratios, _moved(session, role, start + way, last=True)[0], eased
+    release, jumps = _moved(session, role, start + way, last=True)
+    if not jumps:
+        return ratios, release, eased
+    return ratios, None, [*eased, release]
 
 
 def _moved(session: Session, role: str, to: np.ndarray, *, last: bool = False) -> tuple[float, bool]:
