@@ -31,7 +31,7 @@ def step_by(form: object, problem: Problem, q: np.ndarray, covariance: np.ndarra
     work = dual_step.workspace(len(problem.rows), problem.space.freedoms)
     work.gap[:] = gap
     errors = np.empty(len(problem.rows))
-    evaluate(q, problem.body, problem.posed.blocks, errors, work.jacobian)
+    evaluate(q, problem.body, problem.blocks, errors, work.jacobian)
     dual_step.spread_rows(work.jacobian, covariance, work.spread, work.gram)
     included, variances = np.ones(len(errors), dtype=np.bool_), problem.rows[:, 0].copy()
     form(q, errors, problem.rows, variances, included, covariance, problem.limits, work)

@@ -24,7 +24,7 @@ from poise.solvers.dual_step import (
     workspace,
 )
 from poise.solvers.primal_step import many_soft, step_under
-from poise.solvers.rows import Blocks, Posed, evaluate, in_own_unit
+from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 from poise.types import Array
 
 # Status that `solve` returns besides the pose. The last two end early, without the finish.
@@ -46,9 +46,13 @@ _STALL = 1e-4  # relative decrease of the residual below which a finish ends
 def solve(
     q: Array,
     x: Array,
-    posed: Posed,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     form: Any,
     steps: int,
+    free: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     trail: Array,
@@ -61,13 +65,15 @@ def solve(
     `together` of one of those rows, it has joined that trail, and the solve ends. It also ends when two steps have
     left the range of poses that the form is valid for.
     """
-    bring_inside(q, posed.limits)
-    work, room = workspace(len(errors), len(posed.free)), room_for(form, posed.free)
+    bring_inside(q, limits)
+    work, room = workspace(len(errors), limits.shape[1]), room_for(form, free)
     total, shorten, last = 0, 1.0, np.inf
     short = settings[STEP_TOLERANCE] * (_WITH_STATE if len(x) > 0 else 1.0)
     for k in range(steps):
-        look(form, room, q, x, posed.free, work.gap)
-        length, remaining = map_step(q, posed, room.covariance, settings, errors, work, shorten)
+        look(form, room, q, x, free, work.gap)
+        length, remaining = map_step(
+            q, body, blocks, rows, room.covariance, limits, settings, errors, work, shorten
+        )
         moves = follow(form, room, x, work.pull, shorten)
         total += 1
         if passed + k < len(trail):
@@ -83,8 +89,8 @@ def solve(
         last = remaining
     if settings[FINISH_STEPS] == NO_FINISH:
         return _whole(q, OUT_OF_TIME), total
-    included = included_rows(posed.rows, False)
-    status, more = finish(q, posed, room.covariance, settings, errors, included, work)
+    included = included_rows(rows, False)
+    status, more = finish(q, body, blocks, rows, room.covariance, limits, settings, errors, included, work)
     return _whole(q, status), total + more
 
 
@@ -102,16 +108,19 @@ def _joins(x: Array, trail: Array, passed: int, together: float) -> bool:
 @compiled
 def meet(
     q: Array,
-    posed: Posed,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     soft_too: bool,
 ) -> tuple[int, int]:
     """Meet the hard rows alone, or the soft ones too, by the smallest change in a metric; return status and steps."""
-    bring_inside(q, posed.limits)
-    work, included = workspace(len(errors), len(posed.free)), included_rows(posed.rows, soft_too)
-    status, steps = finish(q, posed, covariance, settings, errors, included, work)
+    bring_inside(q, limits)
+    work, included = workspace(len(errors), limits.shape[1]), included_rows(rows, soft_too)
+    status, steps = finish(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     return _whole(q, status), steps
 
 
@@ -144,30 +153,36 @@ def bring_inside(q: Array, limits: Array) -> None:
 @compiled
 def map_step(
     q: Array,
-    posed: Posed,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     work: Workspace,
     shorten: float,
 ) -> tuple[float, float]:
     """Take one dual step from the gap in `work`; return its length, and the residual that it started from."""
-    rows, limits = posed.rows, posed.limits
-    evaluate(q, posed.body, posed.blocks, errors, work.jacobian)
-    remaining = _remaining(errors, rows, posed.blocks)
-    _clamp(errors, settings[LONGEST_PULL], posed.blocks)
+    jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
+    evaluate(q, body, blocks, errors, jacobian)
+    remaining = _remaining(errors, rows, blocks)
+    _clamp(errors, settings[LONGEST_PULL], blocks)
     included, variances = np.ones(len(rows), dtype=np.bool_), rows[:, VARIANCE].copy()
-    if not many_soft(rows, variances, included, len(work.step)):
-        spread_rows(work.jacobian, covariance, work.spread, work.gram)
+    if not many_soft(rows, variances, included, len(step)):
+        spread_rows(jacobian, covariance, spread, gram)
     step_under(q, errors, rows, variances, included, covariance, limits, work)
-    return take_step(q, work.step, shorten, settings[LONGEST_TURN], limits), remaining
+    return take_step(q, step, shorten, settings[LONGEST_TURN], limits), remaining
 
 
 @compiled
 def finish(
     q: Array,
-    posed: Posed,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     included: Array,
@@ -178,14 +193,13 @@ def finish(
     Priorities are separated one level at a time: the cost of several levels at once is so steep that it shortens every
     step. Rows that can all be met need no separation.
     """
-    rows = posed.rows
     hard = included & (rows[:, VARIANCE] == 0.0)
     steepest, steps, steepness = 1.0, 0, 1.0
     for r in range(len(rows)):
         if hard[r]:
             steepest = max(steepest, rows[r, COMPLIANCE])
     if steepest == 1.0:
-        return _approach(q, posed, covariance, settings, errors, included, work)
+        return _approach(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     while True:
         graded = rows.copy()
         for r in range(len(rows)):
@@ -193,8 +207,9 @@ def finish(
                 graded[r, COMPLIANCE] = min(rows[r, COMPLIANCE], steepness)
             else:
                 graded[r, COMPLIANCE] *= min(1.0, steepness / steepest)
-        as_graded = Posed(posed.body, posed.blocks, graded, posed.free, posed.limits)
-        status, more = _approach(q, as_graded, covariance, settings, errors, included, work)
+        status, more = _approach(
+            q, body, blocks, graded, covariance, limits, settings, errors, included, work
+        )
         steps += more
         if status == REACHED or steepness >= steepest:
             return status, steps
@@ -204,18 +219,21 @@ def finish(
 @compiled
 def _approach(
     q: Array,
-    posed: Posed,
+    body: Body,
+    blocks: Blocks,
+    rows: Array,
     covariance: Array,
+    limits: Array,
     settings: Array,
     errors: Array,
     included: Array,
     work: Workspace,
 ) -> tuple[int, int]:
     """Levenberg-Marquardt on the included rows with g = 0: exact if they can be met, else the least residual."""
-    body, blocks, rows, limits, jacobian = posed.body, posed.blocks, posed.rows, posed.limits, work.jacobian
+    jacobian, spread, gram, step = work.jacobian, work.spread, work.gram, work.step
     work.gap[:] = 0.0
     trial, variances = q.copy(), np.empty(len(rows))
-    soft = bool(np.any(included & (rows[:, VARIANCE] > 0.0)))
+    soft = _any_soft(rows, included)
     damping, stalled = 1e-6, 0
     evaluate(q, body, blocks, errors, jacobian)
     cost = _cost(errors, rows, included)
@@ -226,14 +244,14 @@ def _approach(
         if stalled >= _PATIENCE:
             return RELAXED, k
         _clamp(errors, settings[LONGEST_PULL], blocks)
-        spread_rows(jacobian, covariance, work.spread, work.gram)
-        scale = _mean_diagonal(work.gram)
+        spread_rows(jacobian, covariance, spread, gram)
+        scale = _mean_diagonal(gram)
         while True:
             for r in range(len(rows)):
                 variances[r] = damping * scale * rows[r, COMPLIANCE]
             step_under(q, errors, rows, variances, included, covariance, limits, work)
             trial[:] = q
-            take_step(trial, work.step, 1.0, settings[LONGEST_TURN], limits)
+            take_step(trial, step, 1.0, settings[LONGEST_TURN], limits)
             evaluate(trial, body, blocks, errors, jacobian)
             tried = _cost(errors, rows, included)
             if tried < cost:
@@ -276,6 +294,11 @@ def _remaining(errors: Array, rows: Array, blocks: Blocks) -> float:
                 total += errors[r] * errors[r]
         worst = max(worst, total)
     return math.sqrt(worst)
+
+
+@compiled
+def _any_soft(rows: Array, included: Array) -> bool:
+    return bool(np.any(included & (rows[:, VARIANCE] > 0.0)))
 
 
 @compiled

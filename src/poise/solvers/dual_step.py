@@ -87,7 +87,13 @@ def constrained_step(
     work: Workspace,
 ) -> None:
     """Compute the dual step, holding binding inequalities and limits (-1 lower, 1 upper, 0 free) as equalities."""
-    count, active_rows = len(work.jacobian), work.active_rows
+    jacobian, step, active_rows, active_limits = (
+        work.jacobian,
+        work.step,
+        work.active_rows,
+        work.active_limits,
+    )
+    count = len(jacobian)
     for r in range(count):
         if not included[r]:
             active_rows[r] = 0
@@ -96,9 +102,20 @@ def constrained_step(
     for attempt in range(_TOGETHER + _ALONE):
         members, multipliers = _dual_solve(q, errors, variances, covariance, limits, work)
         _primal(members, multipliers, covariance, work)
-        changed = _release(members, multipliers, rows, active_rows, work.active_limits, count)
+        changed = _release(members, multipliers, rows, active_rows, active_limits, count)
         if not changed:
-            changed = _hold(q, errors, rows, included, limits, work, attempt >= _TOGETHER)
+            changed = _hold(
+                q,
+                step,
+                jacobian,
+                errors,
+                rows,
+                included,
+                limits,
+                active_rows,
+                active_limits,
+                attempt >= _TOGETHER,
+            )
         if not changed:
             return
 
@@ -108,8 +125,15 @@ def _dual_solve(
     q: Array, errors: Array, variances: Array, covariance: Array, limits: Array, work: Workspace
 ) -> tuple[Array, Array]:
     """Members of the active set (rows, then rows + freedom for limits) and their multipliers."""
-    gap, active_rows, active_limits = work.gap, work.active_rows, work.active_limits
-    count, freedoms = work.jacobian.shape
+    jacobian, spread, gram, gap, active_rows, active_limits = (
+        work.jacobian,
+        work.spread,
+        work.gram,
+        work.gap,
+        work.active_rows,
+        work.active_limits,
+    )
+    count, freedoms = jacobian.shape
     members = np.empty(count + freedoms, dtype=np.int64)
     size = 0
     for i in range(freedoms):
@@ -121,7 +145,7 @@ def _dual_solve(
             members[size] = r
             size += 1
     matrix, right = np.empty((size, size)), np.empty(size)
-    expected = np.dot(work.jacobian, gap)  # by BLAS: a loop would wait for each addition
+    expected = np.dot(jacobian, gap)  # by BLAS: a loop would wait for each addition
     for a in range(size):
         m = members[a]
         if m >= count:
@@ -135,9 +159,9 @@ def _dual_solve(
             if m >= count:
                 matrix[a, b] = _entry(covariance, m - count, n - count)
             elif n >= count:
-                matrix[a, b] = work.spread[m, n - count]
+                matrix[a, b] = spread[m, n - count]
             else:
-                matrix[a, b] = work.gram[m, n]
+                matrix[a, b] = gram[m, n]
         if m < count:
             matrix[a, a] += variances[m]
     cholesky_solve(matrix, right)
@@ -234,15 +258,18 @@ def _release(
 
 @compiled
 def _hold(
-    q: Array, errors: Array, rows: Array, included: Array, limits: Array, work: Workspace, one: bool
+    q: Array,
+    step: Array,
+    jacobian: Array,
+    errors: Array,
+    rows: Array,
+    included: Array,
+    limits: Array,
+    active_rows: Array,
+    active_limits: Array,
+    one: bool,
 ) -> bool:
     """Activate the limits and inequalities that the step violates, or only the worst; False if it violates none."""
-    jacobian, step, active_rows, active_limits = (
-        work.jacobian,
-        work.step,
-        work.active_rows,
-        work.active_limits,
-    )
     count, freedoms = jacobian.shape
     worst, which, side = _SLACK, -1, 0
     for i in range(ROOT_FREEDOMS, freedoms):

@@ -17,7 +17,7 @@ from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers import core
 from poise.solvers.problem import Problem
-from poise.solvers.rows import Posed
+from poise.solvers.rows import Body
 from poise.types import Array
 
 Outcome = tuple[Int[Array, "poses"], Int[Array, "poses"], Float[Array, "poses rows"]]
@@ -31,9 +31,11 @@ def solve_predicted(
     errors: Float[Array, "rows"],
 ) -> tuple[int, int]:
     """Move q to its solution; return status and steps. Writes the prediction and the remaining errors of the rows."""
+    handles = problem.handles
     return _solve(
-        q, problem.posed, predictor, problem.position_blocks, problem.settings.map_steps, problem.settings_array,
-        *predicted, errors,
+        q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
+        handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
+        problem.settings_array, *predicted, errors,
     )  # fmt: skip
 
 
@@ -49,11 +51,13 @@ def solve_many(
     count = len(q)
     statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     errors = np.empty((count, len(problem.rows)))
+    handles, blocks = problem.handles, problem.position_blocks
 
     def stretch(first: int, end: int) -> None:
         own = slice(first, end)
         _solve_stretch(
-            q[own], floats[own], problem.posed, predictor, problem.position_blocks, problem.settings.map_steps,
+            q[own], floats[own], problem.body, problem.integers, problem.rows, predictor, blocks,
+            handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
             problem.settings_array, statuses[own], steps[own], errors[own],
         )  # fmt: skip
 
@@ -67,9 +71,15 @@ def solve_many(
 def _solve_stretch(
     q: Array,
     floats: Array,
-    posed: Posed,
+    body: Body,
+    integers: Array,
+    rows: Array,
     predictor: Any,
-    positions: Array,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
     map_steps: int,
     settings: Array,
     statuses: Array,
@@ -77,22 +87,29 @@ def _solve_stretch(
     errors: Array,
 ) -> None:
     """Solve a range of poses one after the other."""
-    freedoms = len(posed.free)
+    freedoms = limits.shape[1]
     mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
     root = np.empty(ROOT_SIZE)
     for i in range(len(q)):
-        own = Posed(posed.body, (posed.blocks[0], floats[i]), posed.rows, posed.free, posed.limits)
         statuses[i], steps[i] = _solve(
-            q[i], own, predictor, positions, map_steps, settings, mean, covariance, root, errors[i]
-        )
+            q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
+            map_steps, settings, mean, covariance, root, errors[i],
+        )  # fmt: skip
 
 
 @compiled
 def _solve(
     q: Array,
-    posed: Posed,
+    floats: Array,
+    body: Body,
+    integers: Array,
+    rows: Array,
     predictor: Any,
-    positions: Array,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
     map_steps: int,
     settings: Array,
     mean: Array,
@@ -100,23 +117,34 @@ def _solve(
     root: Array,
     errors: Array,
 ) -> tuple[int, int]:
-    """From what the blocks of `positions` predict."""
     start, steps, status = q.copy(), 0, 0
-    body, (integers, floats), free, count = posed.body, posed.blocks, posed.free, len(positions)
-    joints, offsets, targets = np.empty(count, dtype=np.int64), np.empty((count, 3)), np.empty((count, 3))
-    for h in range(count):
-        block = positions[h]
-        joints[h], offsets[h], targets[h] = integers[block, 1], floats[block, :3], floats[block, 3:6]
+    targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
+    for h in range(len(joints)):
+        targets[h] = floats[position_blocks[h], 3:6]
     enter(q, targets, predictor, body[0], body[1], joints, offsets, free[0], mean, covariance, root)
     for k in range(ROOT_FREEDOMS, len(free)):
         if not free[k]:
             q[k + 1] = start[k + 1]
-    state, trail = np.empty(0), np.empty((0, 0))
     for left in range(ROUNDS - 1, -1, -1):
-        form = Fixed(root, SEEN if left > 0 and count > 0 else FREE, mean, covariance)
-        status, more = core.solve(q, state, posed, form, map_steps, settings, errors, trail, 0, 0.0)
+        form = Fixed(root, SEEN if left > 0 and len(targets) > 0 else FREE, mean, covariance)
+        status, more = core.solve(
+            q,
+            state,
+            body,
+            (integers, floats),
+            rows,
+            form,
+            map_steps,
+            free,
+            limits,
+            settings,
+            errors,
+            trail,
+            0,
+            0.0,
+        )
         steps += more
-        if count == 0 or (status != core.LEFT and settled(q, root)):
+        if len(targets) == 0 or (status != core.LEFT and settled(q, root)):
             break
         predict_from(q, targets, predictor, mean, covariance, root)
     return status, steps

@@ -31,7 +31,7 @@ from poise.solvers.constraints import (
     finite_vectors,
 )
 from poise.solvers.measured import MeasuredConstraint
-from poise.solvers.rows import Posed, evaluate
+from poise.solvers.rows import evaluate
 from poise.solvers.solution import Residual
 from poise.types import Array
 
@@ -109,7 +109,7 @@ class Problem:
         self.free = self._free_freedoms()
         needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
-        self.posed = Posed(self.body, (self.integers, self.floats), self.rows, self.free, self.limits)
+        self.blocks = (self.integers, self.floats)
         self.settings_array = self.settings.array()
         self.unfinished = self.settings.array()
         self.unfinished[core.FINISH_STEPS] = core.NO_FINISH
@@ -240,8 +240,10 @@ class Problem:
         final = self.settings_array if settings is None else settings
         for stage in stages:
             count = self.settings.map_steps if steps[stage] == ALL else steps[stage]
-            own = final if stage == stages[-1] else self.unfinished
-            arguments = (q, x, self.posed, forms[stage], count, own, errors, *trail)
+            arguments = (
+                q, x, self.body, self.blocks, self.rows, forms[stage], count, self.free, self.limits,
+                final if stage == stages[-1] else self.unfinished, errors, *trail,
+            )  # fmt: skip
             status, taken = self._called(q, errors, core.solve, arguments)
             total += taken
         return status, total, errors
@@ -274,7 +276,9 @@ class Problem:
         Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones.
         """
         errors = np.empty(len(self.rows))
-        arguments = (q, self.posed, covariance, self.settings_array, errors, soft_too)
+        arguments = (
+            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
+        )  # fmt: skip
         status, steps = self._called(q, errors, core.meet, arguments)
         return status, steps, errors
 
@@ -286,7 +290,7 @@ class Problem:
         """The error of each row at a pose, and the rows' Jacobian."""
         self._measure(q)
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
-        evaluate(q, self.body, self.posed.blocks, errors, jacobian)
+        evaluate(q, self.body, self.blocks, errors, jacobian)
         return errors, jacobian
 
     def cost(self, errors: Float[Array, "rows"]) -> float:
@@ -401,7 +405,9 @@ class Problem:
         near, left = q.copy(), np.empty_like(errors)
         for _ in range(ROUNDS):
             self._measure(near)
-            core.meet(near, self.posed, self.diagonal(), self.settings_array, left, False)
+            core.meet(
+                near, self.body, self.blocks, self.rows, self.diagonal(), self.limits, self.settings_array, left, False
+            )  # fmt: skip
             left = self.errors(near)[0]
             if self.rank(left)[0] <= self.settings.tolerance:
                 q[:], errors[:] = near, left

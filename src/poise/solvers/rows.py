@@ -6,7 +6,6 @@ order. For an inequality a positive error is a violation.
 """
 
 import math
-from typing import NamedTuple
 
 import numpy as np
 
@@ -26,17 +25,6 @@ from poise.types import Array
 
 Body = tuple[Array, Array, Array]  # links, rest, masses
 Blocks = tuple[Array, Array]  # integers, floats
-
-
-class Posed(NamedTuple):
-    """A problem in the arrays of the compiled solver."""
-
-    body: Body
-    blocks: Blocks
-    rows: Array  # (rows, 3): see `dual_step`
-    free: Array  # (freedoms,) whether each may move
-    limits: Array  # (2, freedoms)
-
 
 # Members of constraints.Kind, as numbers the compiler can switch on.
 _POSITION, _ORIENTATION, _LINE, _PLANE, _PROJECTION = range(5)
