@@ -74,6 +74,7 @@ def test_names_on_the_page_exist_in_the_code(page: str) -> None:
 def test_every_command_on_the_page_of_papers_is_valid() -> None:
     """Each is parsed as the program parses it, methods and splits are looked up; nothing runs."""
     from poise.cli.app import app
+    from poise.evaluation.animate import METHODS as ANIMATORS
     from poise.evaluation.methods import method_named
     from poise.evaluation.splits import SPLITS
     from poise.priors.dynamics.structure import MODELS
@@ -89,7 +90,7 @@ def test_every_command_on_the_page_of_papers_is_valid() -> None:
         given = dict(itertools.pairwise(tokens))
         assert given.get("--split", "walk") in {*SPLITS, "optical"}
         for method in given["--methods"].split(",") if "--methods" in given else ():
-            if method.removeprefix("urtasun2008-") not in {*MODELS, "nearest", "lwr", "chai2005"}:
+            if method.removeprefix("urtasun2008-") not in {*MODELS, *ANIMATORS, "nearest", "lwr", "chai2005"}:
                 method_named(method)
 
 

@@ -15,10 +15,12 @@ from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import write
 from poise.motion import Motion, joint_positions
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.structure import MODELS
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.model_file import save
 from poise.solvers.constraints import LookAt, Position
-from poise.solvers.motion_map import Motions, solve_motion
+from poise.solvers.motion_map import Motions, _Whole, solve_motion
+from poise.solvers.problem import Problem
 
 
 @pytest.fixture(scope="module")
@@ -90,6 +92,27 @@ def test_the_objective_is_where_its_gradient_vanishes(prior: DynamicsPrior, walk
     second, _ = solve_motion(prior, frames, start, fps=30.0, rounds=40)
     assert np.abs(first.q - second.q).max() < 5e-3
     assert np.abs(first.q[:, 7:] - q[:, 7:]).mean() < 0.05
+
+
+@pytest.mark.parametrize("published", [False, True])
+def test_steps_lead_downhill(walks: list[Motion], published: bool) -> None:
+    """What the poses are pushed by is minus the gradient of what is minimised; as published, by Eq. 12's smoothness."""
+    topology = MODELS["topology"].as_published() if published else MODELS["topology"]
+    prior = learned(DynamicsPrior, walks, topology=topology, steps=20)
+    problems = [Problem(prior.space, [Position("left_hand", (0.3, 1.1, 0.3))]) for _ in range(6)]
+    whole = _Whole(prior, problems, 30.0)
+    rng = np.random.default_rng(5)
+    x = prior.latents[:6] + 0.05 * rng.normal(size=(6, 3))
+    q = prior.poses_of(prior.predict_all(x))
+    along = rng.normal(size=(6, prior.space.freedoms))
+    _, right = whole._system(q, x)
+
+    def value(step: float) -> float:
+        moved = [prior.space.integrate(pose, step * way) for pose, way in zip(q, along, strict=True)]
+        return whole.value(np.stack(moved), x)
+
+    slope = (value(1e-5) - value(-1e-5)) / 2e-5
+    assert -np.sum(right[:, : prior.space.freedoms] * along) == pytest.approx(slope, rel=1e-4)
 
 
 def test_a_script_is_read_and_met(prior: DynamicsPrior, unseen: Motion, tmp_path: Path) -> None:

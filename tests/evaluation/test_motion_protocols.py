@@ -1,5 +1,7 @@
 """The protocols of the motion models, on the performer."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 
@@ -135,7 +137,7 @@ def test_slow_accelerations_leave_out_the_noise_of_markers() -> None:
     assert 0.8 * quiet < slow < quiet
 
 
-_ACCELERATIONS = (accelerations, slow_accelerations)
+_ACCELERATIONS = (accelerations, partial(slow_accelerations, hertz=10.0))
 
 
 @pytest.mark.slow

@@ -10,6 +10,8 @@ from poise.evaluation.performance import evaluate_performance
 from poise.evaluation.reduction import evaluate_reduction
 from poise.evaluation.report import Report, Request, draw_report
 from poise.evaluation.splits import Fold
+from poise.motion.edit import resample
+from poise.priors.local.pca import MOST_DIMENSIONS
 
 
 @pytest.fixture(scope="module")
@@ -29,8 +31,20 @@ def test_local_models_beat_their_rivals(fold: Fold, tmp_path: Path) -> None:
     assert degrees["local"] < 0.95 * degrees["lwr"]
     assert all(row["frames"] == 10 and row["failed"] == 0 for row in rows)
     assert float(rows[3]["handle_max_mm"]) < 1.5
+    assert [row["method"] for row in rows if "b_median" in row] == ["chai2005"]
+    assert 1 <= float(rows[2]["b_median"]) <= MOST_DIMENSIONS
+    assert 0.0 <= float(rows[2]["b_below_8"]) <= 1.0
     files = draw_report(Request("performance"), Report("performance", "performer", rows), tmp_path)
     assert [path.name for path in files] == ["performance.png"]
+
+
+def test_every_method_of_the_reduction_sees_the_same_frames(fold: Fold) -> None:
+    """Frames that a recording has four times as often do not make local subspaces better than others."""
+    clip = fold.test[0]
+    often = resample(clip, 4 * clip.fps)
+    for method in ("pca", "local"):
+        rows = [evaluate_reduction([Fold((), (one,))], methods=(method,))[0] for one in (clip, often)]
+        assert float(rows[1]["deg_at_2"]) == pytest.approx(float(rows[0]["deg_at_2"]), rel=0.1)
 
 
 def test_local_subspaces_need_the_fewest_dimensions(fold: Fold, tmp_path: Path) -> None:

@@ -23,6 +23,7 @@ from poise.evaluation.splits import Fold, performer_gaits
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.motion.world import accelerations, joint_positions, second_derivative
+from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.poses import pose_space_of
 from poise.priors.style.prior import StylePrior
@@ -37,8 +38,9 @@ Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames
 FPS = 60.0
 MODEL = "topology"  # the cylinder by back-constraints, as in the paper for walking
 WIDER, LONGER = 0.10, 1.2  # metres to either side, and factor on the length, of the changed steps
-MOVEMENT = 10.0  # Hz: gait is slower; accelerations of recordings above it are mostly marker noise
-METHODS = ("dynamics", "style", "dls")
+SLOWER = (5, 10, 15)  # Hz: accelerations of recordings above these are more and more marker noise
+MODELS = {"dynamics": layouts.MODELS[MODEL], "urtasun2008": layouts.MODELS[MODEL].as_published()}
+METHODS = (*MODELS, "style", "dls")
 
 
 def evaluate_animate(
@@ -47,7 +49,7 @@ def evaluate_animate(
     methods: Sequence[str] = (),
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> list[Row]:
-    """A row per method on the recorded contacts, then one on wider and longer steps for the motion model."""
+    """A row per method on the recorded contacts, then one on wider and longer steps for the motion models."""
     names = list(methods or METHODS)
     for name in names:
         if name not in METHODS:
@@ -59,7 +61,7 @@ def evaluate_animate(
             progress(name, done, total)
             space, answer = learned_animator(name, fold.train)
             for clip in fold.test:
-                for task, metrics in measure(space, answer, resample(clip, FPS), changes=name == "dynamics"):
+                for task, metrics in measure(space, answer, resample(clip, FPS), changes=name in MODELS):
                     found.setdefault(f"{name}{task}", []).append(metrics)
                 done += 1
                 progress(name, done, total)
@@ -100,7 +102,12 @@ def _metrics(
         "handle_max_mm": 1000.0 * float(misses.max()),
         "slide_cm": 100.0 * float(slides.max()),
         "jitter": _ratio(accelerations(motion)[:, joints], accelerations(clip)[:, joints]),
-        "jitter_10hz": _ratio(slow_accelerations(motion)[:, joints], slow_accelerations(clip)[:, joints]),
+        **{
+            f"jitter_{hertz}hz": _ratio(
+                *(slow_accelerations(one, hertz)[:, joints] for one in (motion, clip))
+            )
+            for hertz in SLOWER
+        },
         "ms_per_frame": 1000.0 * seconds / len(q),
     }
     if not same:
@@ -109,12 +116,12 @@ def _metrics(
     return {"mpjpe_cm": 100.0 * float(gaps.mean()), **metrics}
 
 
-def slow_accelerations(motion: Motion) -> Float[Array, "frames joints 3"]:
-    """Joint accelerations below 10 Hz (a second-order Butterworth filter, forward and backward)."""
+def slow_accelerations(motion: Motion, hertz: float) -> Float[Array, "frames joints 3"]:
+    """Joint accelerations below a frequency (a second-order Butterworth filter, forward and backward)."""
     places = joint_positions(motion)
-    if motion.fps <= 2.0 * MOVEMENT:
+    if motion.fps <= 2.0 * hertz:
         return second_derivative(places, motion.fps)
-    sections = butter(2, MOVEMENT, fs=motion.fps, output="sos")
+    sections = butter(2, hertz, fs=motion.fps, output="sos")
     return second_derivative(
         sosfiltfilt(sections, places, axis=0, padlen=min(9, len(places) - 1)), motion.fps
     )
@@ -141,8 +148,8 @@ def _contact_errors(
 
 def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Answer]:
     """A learned method by its name: its pose space, and its answer to a clip's constraints."""
-    if name == "dynamics":
-        prior = DynamicsPrior.learn(train, topology=MODEL)
+    if name in MODELS:
+        prior = DynamicsPrior.learn(train, topology=MODELS[name])
         return (
             prior.space,
             lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).trajectory.q,

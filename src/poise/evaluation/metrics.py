@@ -35,6 +35,7 @@ class Recovered:
     seconds: Float[Array, "frames"]
     failed: int = 0
     in_training: Int[Array, "moving"] | None = None
+    dimensions: Int[Array, "_frames"] | None = None  # of each frame's local subspace, where a method has them
 
     @property
     def moving(self) -> Int[Array, "moving"]:
@@ -93,6 +94,7 @@ class Scores:
             "ms_max": float(milliseconds.max()),
             "frames": len(reached),
             "failed": self.failed,
+            **_subspaces(all_of),
         }
 
     def _zeroed(self) -> float:
@@ -139,7 +141,15 @@ def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
         "true_acceleration": _acceleration(truth[:, joints]),
         "seconds": recovered.seconds,
         **looks,
+        **({} if recovered.dimensions is None else {"dimensions": recovered.dimensions}),
     }
+
+
+def _subspaces(all_of: dict[str, Array]) -> dict[str, float]:
+    """How large local subspaces are: the B of Chai and Hodgins 2005, who found it "generally less than seven"."""
+    if (sizes := all_of.get("dimensions")) is None:
+        return {}
+    return {"b_median": float(np.median(sizes)), "b_below_8": float(np.mean(sizes < 8))}
 
 
 def _component_squares(

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import method_named
@@ -41,8 +42,17 @@ LOCAL = "local"
 DEFAULT_METHODS = (*BASELINES, PUBLISHED, LOCAL, "gaussian-100")
 WITHOUT_HEAD = ("walk", "locomotion")
 
-Reconstruction = Callable[[Markers, int], tuple[Float[Array, "frames size"], Float[Array, "frames"]]]
-"""From a take, with the stride of wanted poses, to pose vectors and the seconds of each."""
+
+class Answered(NamedTuple):
+    """Pose vectors, the seconds of each, and the dimension of each frame's subspace where there is one."""
+
+    poses: Float[Array, "frames size"]
+    seconds: Float[Array, "frames"]
+    dimensions: Int[Array, "frames"] | None = None
+
+
+Reconstruction = Callable[[Markers, int], Answered]
+"""From a take, with the stride of wanted poses, to the poses."""
 
 
 def markers_for(split: str) -> tuple[str, ...]:
@@ -91,7 +101,7 @@ def recover(set_up: SetUp, clip: Motion, markers: Sequence[str], *, stride: int 
     layout = marker_layout(clip.skeleton, markers, samples=clip.rotations[:: max(1, len(clip) // 50)])
     space, reconstruct = set_up(clip, layout)
     take = virtual_markers(clip, layout)
-    poses, seconds = reconstruct(take, stride)
+    poses, seconds, dimensions = reconstruct(take, stride)
     failed = int((~np.isfinite(poses).all(axis=1)).sum())
     places, turns = space.frames_from_q(np.nan_to_num(poses))
     reached = space.points(np.nan_to_num(poses), space.handles(list(layout.values())))
@@ -105,6 +115,7 @@ def recover(set_up: SetUp, clip: Motion, markers: Sequence[str], *, stride: int 
         np.linalg.norm(reached - take.points[::stride], axis=-1),
         seconds,
         failed=failed,
+        dimensions=dimensions,
     )
 
 
@@ -148,15 +159,21 @@ def local_set_up(prior: LocalPrior, *, every_frame: bool = False) -> SetUp:
     def set_up(clip: Motion, layout: dict[str, Handle]) -> tuple[PoseSpace, Reconstruction]:
         performance = Performance(prior, layout, skeleton=clip.skeleton)
 
-        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+        def reconstruct(take: Markers, stride: int) -> Answered:
             performance.step(take.points[0])
             performance.reset()
             every = _smooth_stride(stride, take.fps) if every_frame else 1
             performance.fps = take.fps / every
             between = performance.step if every_frame else performance.observe
-            return timed(
-                lambda points: performance.step(points).q, take.points[::every], stride // every, between
-            )
+            sizes: list[int | None] = []
+
+            def answer(points: Array) -> Array:
+                q = performance.step(points).q
+                sizes.append(None if performance.guide is None else performance.guide.dimension)
+                return q
+
+            found = timed(answer, take.points[::every], stride // every, between)
+            return Answered(*found, None if None in sizes else np.array(sizes))
 
         return performance.space, reconstruct
 
@@ -173,11 +190,11 @@ def _baseline(name: str, examples: Examples) -> SetUp:
             learned.append(BASELINES[name](body, handles))
         baseline = learned[0].worn(body, handles)
 
-        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+        def reconstruct(take: Markers, stride: int) -> Answered:
             baseline.step(take.points[0])
             baseline.reset()
             every = _smooth_stride(stride, take.fps)
-            return timed(baseline.step, take.points[::every], stride // every, baseline.step)
+            return Answered(*timed(baseline.step, take.points[::every], stride // every, baseline.step))
 
         return body.space, reconstruct
 
@@ -202,10 +219,10 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
             last[:] = solver.solve(last.copy(), targets=markers).q
             return last.copy()
 
-        def reconstruct(take: Markers, stride: int) -> tuple[Array, Array]:
+        def reconstruct(take: Markers, stride: int) -> Answered:
             answer(take.points[0])
             last[ROOT_SIZE:] = model.mean
-            return timed(answer, take.points[::stride])
+            return Answered(*timed(answer, take.points[::stride]))
 
         return model.space, reconstruct
 

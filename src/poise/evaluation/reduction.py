@@ -17,9 +17,7 @@ from poise.errors import UnknownNameError
 from poise.evaluation.report import ABOUT, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
-from poise.library.poses import Poses
 from poise.motion.motion import Motion
-from poise.motion.retarget import retarget
 from poise.priors.local.baselines import cluster_subspaces
 from poise.priors.local.examples import Examples
 from poise.priors.local.pca import COUNTS, Subspace, candidates, principal_subspace
@@ -88,18 +86,11 @@ def mixture(examples: Examples, clips: Sequence[Motion]) -> Curve:
 
 def local(examples: Examples, clips: Sequence[Motion]) -> Curve:
     """A subspace per pose, with the number of nearest neighbours that leave-one-out finds best."""
-    poses = Poses.of_motions([retarget(clip, examples.space.skeleton) for clip in clips])
-    frames = np.unique(np.linspace(0, len(poses) - 1, JUDGED).astype(int))
-    maps = np.asarray(poses.maps, dtype=np.float64)
-    subspaces = [_local_subspaces(maps[_neighbours(maps, int(frame))]) for frame in frames]
+    del clips
+    judged = _judged(examples)
+    subspaces = [_local_subspaces(examples.maps[_neighbours(examples.maps, int(k))]) for k in judged]
     return {
-        b: _degrees(
-            np.stack(
-                [by_dimension[b].project(maps[k]) for by_dimension, k in zip(subspaces, frames, strict=True)]
-            ),
-            maps[frames],
-        )
-        for b in LOCAL_DIMENSIONS
+        b: _error(examples, judged, [by_dimension[b] for by_dimension in subspaces]) for b in LOCAL_DIMENSIONS
     }
 
 

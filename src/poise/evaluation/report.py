@@ -77,7 +77,7 @@ ABOUT = {
     "video": "people without markers, filmed by real cameras: one and two of them beside all",
     "reduction": "how many dimensions poses need",
     "search": "nearest frames during a performance",
-    "topology": "walks and runs in one latent space; splits gaits and other-, many-, late-, new-, last-gaits",
+    "topology": "walks and runs in one latent space; splits gaits, and other-gaits and the like",
     "animate": "the foot contacts of an unseen clip in, the motion out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
     "novelty": "whether a model recognises frames of actions that it has not learned",

@@ -53,6 +53,16 @@ LAST_GAITS = (
     ("07_04 07_05 09_07 09_08", "07_10"),
     ("07_06 07_09 09_10 35_26", "07_10"),
 )
+# Chosen when steps began beside recorded ones at two distances, before any model saw them: walks and runs of 16 that
+# turn or veer, and walks of 12 and 35 with runs of 16 that turn. None of these clips is in a split above.
+TURNING_GAITS = (
+    ("16_17 16_19 16_41 16_49", "16_15"),
+    ("16_18 16_20 16_42 16_50", "16_15"),
+)
+MIXED_GAITS = (
+    ("12_01 12_02 16_43 16_51", "16_15"),
+    ("35_15 35_16 16_44 16_52", "16_15"),
+)
 ACTIONS = (  # six actions, each of one performer
     ("07_01 07_02 07_03 07_04 07_05 07_06", "07_07 07_08 07_09 07_10"),  # walks
     ("14_02", "14_03"),  # boxing
@@ -235,6 +245,8 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "late-gaits": _draws(LATE_GAITS),
     "new-gaits": lambda: _archived_draws(NEW_GAITS),
     "last-gaits": _draws(LAST_GAITS),
+    "turning-gaits": _draws(TURNING_GAITS),
+    "mixed-gaits": lambda: _archived_draws(MIXED_GAITS),
     "actions": _draws(ACTIONS),
     "strides": _leave_one_out(lambda: STRIDES),
     "everything": _everything,

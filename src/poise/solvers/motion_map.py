@@ -7,9 +7,10 @@ Over poses q_t and latent points x_t of all frames together, with features y of 
     + sum_t |W (e_(t+1) - e_t)|^2 / (2 r^2 s_t)                  L_smooth, e = y - m(x),
     + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (2 a^2 dt^4)          and a the recorded accelerations of the freedoms
 
-subject to C_t(q_t) = 0. The paper's smoothness term penalises changes of y itself, which shortens strides. Here only
-the pose's deviation from the model changes slowly, and accelerations stay within the recorded ones; otherwise latent
-points would oscillate when constraints are far from all recordings. Steps are Gauss-Newton on all frames: one block
+subject to C_t(q_t) = 0. The paper's smoothness term, sum_t sum_j (y_(t+1) - y_t)_j^2 / (2 s_j^2), penalises changes of
+y itself, which shortens strides; models learned as published use it. Here only the pose's deviation from the model
+changes slowly, and accelerations stay within the recorded ones; otherwise latent points would oscillate when
+constraints are far from all recordings. Steps are Gauss-Newton on all frames: one block
 of degrees of freedom and latent dimensions per frame, coupled to the next two, so time is linear in the frames.
 Constraints are stiff in the steps and met exactly at the end.
 """
@@ -17,7 +18,8 @@ Constraints are stiff in the steps and met exactly at the end.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 from jaxtyping import Float
@@ -49,6 +51,7 @@ ACCELERATION = 1.0  # typical acceleration of a degree of freedom, times the rec
 LEAST_TURNING, LEAST_MOVING = 1.0, 0.1  # rad/s^2 and m/s^2: lower bounds of the recorded accelerations
 LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # largest step of joints (rad), root (m) and x
 SETTLED = 0.02  # nats per frame: a step that gains less is the last
+LEAST_SPREAD = 0.01  # rad and m: lower bound of the deviations s_j of features (as published)
 LEAST_CURVATURE = 1e-3
 FIRST_DAMPING, TRIES = (
     1e-4,
@@ -104,7 +107,8 @@ class _Whole:
         self.freedoms, self.latent = prior.space.freedoms, prior.dimensions
         self.share = RATE / fps  # one frame as a fraction of a step of the dynamics
         self.change = CHANGE * self.share
-        self.quietness = (fps**2 / (ACCELERATION * recorded_accelerations(prior))) ** 2
+        self.published = prior.structure.published
+        self.quietness = (fps**2 / (ACCELERATION * recorded_accelerations(prior))) ** 2 * (not self.published)
 
     def step(
         self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"], damping: float
@@ -126,13 +130,13 @@ class _Whole:
     def value(self, q: Float[Array, "frames size"], x: Float[Array, "frames latent"]) -> float:
         """The objective, with the constraints as stiff springs."""
         prior = self.prior
-        variance, left = prior.variance(x), prior.features_of(q, self.fps) - prior.predict_all(x)
+        variance, features = prior.variance(x), prior.features_of(q, self.fps)
+        left = features - prior.predict_all(x)
         left[-1, -STEPS:] = 0.0  # the last frame has no step to a next one
         scaled = left * prior.all_scales
-        single = scaled[:, :-STEPS]
+        single = features[:, :-STEPS] if self.published else left[:, :-STEPS]
         poses = np.einsum("tk,tk->t", scaled, scaled) / variance + single.shape[1] * np.log(variance)
-        tying = 1.0 / (self.change**2 * np.sqrt(variance[1:] * variance[:-1]))
-        changes = np.einsum("tk,tk->t", np.diff(single, axis=0), np.diff(single, axis=0)) * tying
+        changes = np.diff(single, axis=0) ** 2 * self._tying(self._weights(variance))
         now, before = x[:-1], np.concatenate([x[:1], x[:-2]])
         mean, spread = prior.advance(now, before)
         gone = x[1:] - now - self.share * (mean - now)
@@ -140,6 +144,22 @@ class _Whole:
         shakes = np.einsum("tf,tf,f->", *[tangent_accelerations(q)] * 2, self.quietness)
         springs = sum(row_cost(problem, pose) for problem, pose in zip(self.problems, q, strict=True))
         return 0.5 * float(poses.sum() + changes.sum() + steps.sum() + shakes + springs)
+
+    def _weights(self, variance: Float[Array, "frames"]) -> Float[Array, "frames pose"]:
+        """Weights of the features of single frames in L_pose."""
+        return np.asarray(self.prior.all_scales[:-STEPS] ** 2 / variance[:, None])
+
+    def _tying(self, weights: Float[Array, "frames pose"]) -> Float[Array, "between pose"]:
+        """Weights of changes between frames in L_smooth."""
+        if self.published:
+            return np.tile(1.0 / (self.share * self._variances), (len(weights) - 1, 1))
+        return np.asarray(np.sqrt(weights[1:] * weights[:-1]) / self.change**2)
+
+    @cached_property
+    def _variances(self) -> Float[Array, "pose"]:
+        """The s_j^2 of the paper: variances of the features over the training motions as the model predicts them."""
+        recorded = self.prior.predict_all(self.prior.latents)[:, :-STEPS]
+        return np.asarray(np.maximum(recorded.var(axis=0), LEAST_SPREAD**2))
 
     def _moved(
         self, q: Float[Array, "frames size"], steps: Float[Array, "frames block"]
@@ -158,8 +178,9 @@ class _Whole:
         system = BlockBanded(count, self.freedoms + self.latent, reach=2)
         right = np.zeros((count, self.freedoms + self.latent))
         expected = self.prior.expected(x)
-        left = self.prior.features_of(q, self.fps) - expected.features
-        self._add_poses(system, right, q, left[:, :-STEPS], expected)
+        features = self.prior.features_of(q, self.fps)
+        left = features - expected.features
+        self._add_poses(system, right, q, features[:, :-STEPS], expected)
         self._add_roots(system, right, q, left[:-1, -STEPS:], expected)
         self._add_dynamics(system, right, x)
         system.add_differences(ACCELERATIONS, np.concatenate([self.quietness, np.zeros(self.latent)]))
@@ -187,7 +208,7 @@ class _Whole:
         return ended
 
     def _add_poses(
-        self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
+        self, system: BlockBanded, right: Array, q: Array, features: Array, expected: ExpectedFeatures
     ) -> None:
         """Add L_pose and L_smooth of the features that depend on one frame: maps, tilt and height."""
         slopes = _FeatureSlopes(
@@ -195,10 +216,12 @@ class _Whole:
             expected.slopes[:, :, :-STEPS],
             self.freedoms,
         )
-        weights = self.prior.all_scales[: left.shape[1]] ** 2 / expected.variance[:, None]
+        left, weights = features - expected.features[:, :-STEPS], self._weights(expected.variance)
         slopes.add(system.bands[0], right, weights, left)
-        tying = np.sqrt(weights[1:] * weights[:-1]) / self.change**2
-        changes = np.diff(left, axis=0)
+        changes, tying = np.diff(left, axis=0), self._tying(weights)
+        if self.published:
+            changes = np.diff(features, axis=0)
+            slopes = replace(slopes, expected=np.zeros_like(slopes.expected))
         slopes.part(slice(0, -1)).add(system.bands[0][:-1], right[:-1], tying, -changes)
         slopes.part(slice(1, None)).add(system.bands[0][1:], right[1:], tying, changes)
         slopes.part(slice(1, None)).tie(system.bands[1], slopes.part(slice(0, -1)), -tying)

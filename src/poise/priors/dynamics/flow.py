@@ -26,7 +26,7 @@ from poise.types import Array
 
 NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: smallest variance of a step
 HOMING = 0.2  # fraction per frame of the way to an activity's own position on an axis (in the mean function)
-BESIDE = 0.3  # of the latent space's unit: offset along axes of the additional steps beside recorded ones
+BESIDE = (0.3, 0.6)  # of the latent space's unit: offsets along axes of the additional steps
 FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
 SLOWEST = 0.25  # of an activity's own pace: slowest advance of a phase
 
@@ -141,12 +141,14 @@ class Flow:
         outputs = np.hstack([self.outputs, self.advances])
         if not self.surface.rings or not self._axes.any():
             return Posterior.given(self.kernel, self.inputs, outputs)
-        drawn = np.random.default_rng(0).normal(size=self.outputs.shape) * self._axes
-        aside = BESIDE * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
-        starts, ends = self.inputs.copy(), outputs.copy()
-        starts[:, : aside.shape[1]] += aside
-        ends[:, : aside.shape[1]] += 0.5 * aside
-        return Posterior.given(self.kernel, np.vstack([self.inputs, starts]), np.vstack([outputs, ends]))
+        rng, size = np.random.default_rng(0), len(self.home)
+        starts, ends = [self.inputs], [outputs]
+        for far in BESIDE:
+            drawn = rng.normal(size=self.outputs.shape) * self._axes
+            aside = far * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
+            starts.append(np.hstack([self.inputs[:, :size] + aside, self.inputs[:, size:]]))
+            ends.append(np.hstack([self.outputs + 0.5 * aside, self.advances]))
+        return Posterior.given(self.kernel, np.vstack(starts), np.vstack(ends))
 
     def expected(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
         """The mean function: the expected next x far from the data."""

@@ -157,6 +157,11 @@ class MarkerGuide(ControlGuide):
         """Set the likely marker positions of the next frame (NaN if unknown), or what only pictures show."""
         self._likely, self._pictured = likely, pictured
 
+    @property
+    def dimension(self) -> int | None:
+        """That of the subspace in which the last frame was sought, if it was sought in one."""
+        return None
+
     def torso(
         self, points: Float[Array, "markers 3"], before: Sequence[Float[Array, "size"]]
     ) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:

@@ -196,6 +196,11 @@ class PublishedMarkers(MarkerGuide):
         covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += model.left
         return self._in_world(mean, covariance, turn, place, seen=self._pictured is None or not free_root)
 
+    @property
+    def dimension(self) -> int | None:
+        """The B of the last frame."""
+        return len(self.model.variances)
+
     def _in_world(
         self, mean: Array, covariance: Array, turn: Array, place: Array, *, seen: bool
     ) -> ControlState:
