@@ -10,13 +10,12 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import poise
-from bodies import person
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import bvh
 from poise.formats.laboratory import matrix_y_up_from
 from poise.geometry import rotations
 from poise.motion import Motion
-from poise.skeleton import Pose, Skeleton
+from poise.skeleton import Skeleton
 from poise.skeleton.kinematics import world_transforms
 from real_data import recording
 
@@ -191,14 +190,3 @@ def test_a_trunk_along_another_axis_is_remarked(tmp_path: Path, walker: Motion) 
     bvh.write(walker.with_frames(walker.root_positions, turns), tmp_path / "clip.bvh")
     (warning,) = bvh.read(tmp_path / "clip.bvh").origin.warnings
     assert "give up='+Z'" in warning
-
-
-@pytest.mark.parametrize("units", ["cm", "m", "inch"])
-@pytest.mark.parametrize("size", [0.02, 1.0, 30.0])
-def test_bodies_of_any_size_come_back_in_their_unit(tmp_path: Path, units: str, size: float) -> None:
-    body = person()
-    motion = Motion.of_poses([Pose.rest(body.scaled(size), root_position=[0.0, size, 0.0])])
-    bvh.write(motion, tmp_path / "any.bvh", units=units, decimals=9)
-    again = bvh.read(tmp_path / "any.bvh")
-    assert again.origin.units == units
-    np.testing.assert_allclose(again.skeleton.offsets, motion.skeleton.offsets, atol=1e-6)

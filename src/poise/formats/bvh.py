@@ -20,7 +20,7 @@ from poise.formats.bvh_header import Header, read_header
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.formats.tpose import without_added_tpose
-from poise.formats.units import METRES, choose_unit, metres_per_unit
+from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
 from poise.skeleton.neutral import stands_at_rest
@@ -30,9 +30,6 @@ from poise.types import Array
 
 _RATE_TOLERANCE = 5e-4  # relative: a frame time of .00833 means 120 Hz, but 29.97 Hz is not 30
 _AXES = "XYZ"
-_UNIT_LINE = (
-    "\t \t"  # begins the last line of a file that Poise wrote; the spaces after it count units in METRES
-)
 _FRAMES_LOOKED_AT = 16
 _ALONG_AN_AXIS = 0.85  # smallest cosine between the trunk and an axis that may be up
 
@@ -59,14 +56,13 @@ def read(
     axis = given or _standing_axis(skeleton, frames)
     if axis != "+Y":
         _turn(frames, axis)
-    noted = _noted_unit(file) if units is None else None
-    unit = choose_unit(skeleton, frames.root_positions, units=noted or units)
+    unit = choose_unit(skeleton, frames.root_positions, units=units)
     origin = Origin(
         path=str(file),
         format="bvh",
         metres_per_unit=unit.metres,
         units=unit.name,
-        units_reason="noted by Poise in the file" if noted else unit.reason,
+        units_reason=unit.reason,
         frames_in_file=len(frames.rotations),
         notes=(f"{axis} is up: {'given' if given else 'the body stands along it'}",) if axis != "+Y" else (),
         warnings=(*_warnings(header, frames), *unit.warnings),
@@ -94,26 +90,9 @@ def write(
         file.writelines(_hierarchy_lines(motion.skeleton, joints, scale=scale, decimals=decimals))
         file.write(f"MOTION\nFrames: {len(motion)}\nFrame Time: {1.0 / motion.fps:.10g}\n")
         file.writelines(_rows(motion, joints, scale=scale, decimals=decimals))
-        file.write(_unit_line(scale))
-
-
-def _unit_line(scale: float) -> str:
-    """A last line of white space, which other programs skip: BVH has no place for its unit."""
-    spaces = [k for k, metres in enumerate(METRES.values(), 1) if np.isclose(metres * scale, 1.0, atol=0.0)]
-    return f"{_UNIT_LINE}{' ' * spaces[0]}\n" if spaces else ""
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
-
-
-def _noted_unit(file: Path) -> str | None:
-    """The unit that the writer noted at the end of a file."""
-    with file.open("rb") as stream:
-        stream.seek(max(0, file.stat().st_size - 64))
-        last = stream.read().decode("latin-1").rstrip("\r\n").rpartition("\n")[2]
-    spaces = last.removeprefix(_UNIT_LINE)
-    known = last.startswith(_UNIT_LINE) and not spaces.strip(" ") and 1 <= len(spaces) <= len(METRES)
-    return tuple(METRES)[len(spaces) - 1] if known else None
 
 
 def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Origin) -> Motion:
