@@ -17,6 +17,7 @@ from poise.errors import InvalidValueError
 from poise.library.poses import Poses
 from poise.library.tensor_file import map_tensors, write_tensors
 from poise.skeleton.pose_space import Handles
+from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
 ALPHA = 0.8  # of the paper
@@ -46,12 +47,12 @@ class QueryMetric:
         return float(np.sqrt(self.alpha)) / self.metres, float(np.sqrt(1.0 - self.alpha)) / self.radians
 
     @classmethod
-    def balanced(cls, poses: Poses, handles: Handles) -> QueryMetric:
+    def balanced(cls, poses: Poses, handles: Handles, *, alpha: float = ALPHA) -> QueryMetric:
         """A metric with markers and angles scaled by their standard deviations over the library."""
         maps = poses.maps[:: max(1, len(poses) // _SAMPLES)]
         points = poses.space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
         metres, radians = (float(np.sqrt(part.var(axis=0).sum())) for part in (points, maps))
-        return cls(ALPHA, metres or 1.0, radians or 1.0)
+        return cls(alpha, metres or 1.0, radians or 1.0)
 
     def query(
         self,
@@ -72,22 +73,25 @@ class QueryMetric:
         return np.concatenate([of_markers * markers.ravel(), of_maps * expected]).astype(np.float32)
 
     def rows(
-        self, poses: Poses, handles: Handles, *, keep: Path | None = None
+        self, poses: Poses, handles: Handles, *, skeleton: Skeleton | None = None, keep: Path | None = None
     ) -> Float[Array, "frames columns"]:
-        """A row per frame of the library, for these markers (Eq. 1); in the file `keep` if given.
+        """A row per frame of the library, for these markers on this body (Eq. 1); in the file `keep` if given.
 
         The file is memory-mapped: a million frames need not fit into memory.
         """
-        blocks = self._blocks(poses, handles)
+        blocks = self._blocks(poses, handles, skeleton)
         if keep is None:
             return np.concatenate(list(blocks))
         shape = (len(poses), 3 * len(handles) + poses.maps.shape[1])
         write_tensors(keep, {"rows": (shape, np.dtype(np.float32), blocks)}, {"kind": "rows"})
         return map_tensors(keep)[0]["rows"]
 
-    def _blocks(self, poses: Poses, handles: Handles) -> Iterator[Float[Array, "block columns"]]:
+    def _blocks(
+        self, poses: Poses, handles: Handles, skeleton: Skeleton | None
+    ) -> Iterator[Float[Array, "block columns"]]:
+        space = poses.space if skeleton is None else poses.space.on_body(skeleton)
         of_markers, of_maps = self.scales
         for first in range(0, len(poses), _BLOCK):
             maps = poses.maps[first : first + _BLOCK]
-            points = poses.space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
+            points = space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
             yield np.concatenate([of_markers * points, of_maps * maps], axis=1).astype(np.float32)
