@@ -10,7 +10,7 @@ from poise.capture.people import focal
 from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.landmarks import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
 from poise.capture.people.solving import Trust
-from poise.capture.people.take import capture_person
+from poise.capture.people.take import capture_person, detected_motion
 from poise.capture.people.upright import level_camera, upright_camera
 from poise.capture.people.watched import (
     DEPTH,
@@ -104,9 +104,23 @@ def test_a_body_gets_the_lengths_that_are_seen(places):
     factor = 1.13
     fitted = fitted_body(Body().skeleton, factor * places)
     assert fitted.height == pytest.approx(factor * Body().skeleton.height, rel=0.02)
-    assert fitted_body(Body().skeleton, places, height=1.5).height == pytest.approx(1.5)
     with pytest.raises(InvalidValueError, match="estimate their size"):
         fitted_body(Body().skeleton, np.full_like(places, np.nan))
+
+
+def test_lengths_that_are_guessed_stay_near_usual_proportions(places):
+    """One camera makes an arm short that points to it."""
+    short = places.copy()
+    for side in ("left", "right"):
+        elbow, hand = (INDEX[f"{side}_{joint}"] for joint in ("elbow", "wrist"))
+        short[:, hand] = places[:, elbow] + 0.6 * (places[:, hand] - places[:, elbow])
+
+    def forearm(seen, share):
+        fitted = fitted_body(Body().skeleton, seen, seen_share=share)
+        return np.linalg.norm(fitted.offsets[fitted.index("left_hand")]) / fitted.height
+
+    assert forearm(short, 1.0) == pytest.approx(0.6 * forearm(places, 1.0), rel=0.1)
+    assert forearm(short, 0.25) > 0.85 * forearm(places, 0.25)
 
 
 @pytest.mark.parametrize("pitch", [-25.0, 0.0, 25.0])
@@ -153,12 +167,11 @@ def test_depths_of_shapes_are_taken_for_less(places):
 
 def test_two_cameras_give_the_body_and_one_camera_nearly_so(walk, places):
     two = capture_person(seen_by([FRONT, SIDE], places))
-    one = capture_person(
-        seen_by([FRONT], places, deeper=1.0 / DEPTH), trust=Trust(shape=0.05)
-    )  # as far off as was simulated
+    seen = seen_by([FRONT], places, deeper=1.0 / DEPTH)
+    one = capture_person(seen, trust=Trust(shape=0.05))  # as far off as was simulated
     assert error_of(two, walk) < 0.03
     assert error_of(one, walk) < 0.06
-    assert error_of(one, walk) < error_of(replace(one, motion=one.rough), walk)
+    assert error_of(one, walk) < error_of(replace(one, motion=detected_motion(seen, one)), walk)
     slide = foot_slide(two.motion, foot_contacts(two.motion))
     assert slide.mean() < 0.05
     hands = [two.motion.skeleton.index(f"{side}_hand") for side in ("left", "right")]

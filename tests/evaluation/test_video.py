@@ -5,11 +5,13 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from poise.capture.people.landmarks import TORSO
 from poise.errors import InvalidValueError
 from poise.evaluation import video_measures as video
 from poise.evaluation import video_simulated
 from poise.evaluation.report import Request, evaluate
 from poise.performer import act
+from poise.vision.people import models
 
 
 def test_a_recording_must_be_given() -> None:
@@ -44,3 +46,17 @@ def test_errors_are_seen_from_the_hips() -> None:
     np.testing.assert_allclose(video._joints(moved), video._joints(walk), atol=1e-9)
     assert video._degrees(video._joints(walk), video._joints(walk)) == pytest.approx(0.0, abs=1e-3)
     assert np.all(video._facing(video._joints(walk)) * video._facing(-video._joints(walk)) < 0.0)
+
+
+@pytest.mark.skipif(
+    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+)
+def test_the_detector_finds_the_mannequin_where_it_is() -> None:
+    walk = act("walk", seconds=0.3, fps=10, seed=1)
+    camera = video_simulated._camera(walk, 0.0)
+    seen, share = video_simulated.as_rendered(walk, [camera], np.random.default_rng(0))
+    assert seen is not None
+    assert share == 1.0
+    true = video_simulated.as_detected(walk, [camera], np.random.default_rng(0))
+    trunks = [one.pixels[:, 0, list(TORSO)].mean(axis=1) for one in (seen, true)]  # whichever side is left
+    assert np.linalg.norm(trunks[0] - trunks[1], axis=1).max() < 0.05 * true.sides.min()

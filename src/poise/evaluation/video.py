@@ -21,12 +21,12 @@ from poise.capture.people.focal import with_focal
 from poise.capture.people.landmarks import TORSO
 from poise.capture.people.take import CapturedPerson, capture_person
 from poise.capture.people.upright import level_camera
-from poise.capture.people.watched import meeting_places
+from poise.capture.people.watched import WatchedPerson, meeting_places
 from poise.errors import InvalidValueError
 from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
 from poise.evaluation.video_live import live_rows
-from poise.evaluation.video_measures import compared, hips_of
-from poise.evaluation.video_simulated import simulated_rows
+from poise.evaluation.video_measures import beside_detector, hips_of
+from poise.evaluation.video_simulated import rendered_rows, simulated_rows
 from poise.types import NamedProgress
 from poise.vision.rig import load_rig
 
@@ -44,12 +44,13 @@ class VideoOptions(ProtocolOptions):
     simulated: Annotated[bool, "the detector's errors simulated on clips whose truth is known instead"] = (
         False
     )
+    rendered: Annotated[bool, "pictures of the mannequin moving as clips with known truth instead"] = False
 
 
 def run(request: Request, progress: NamedProgress) -> list[Row]:
     """For every person one row for every camera, calibrated, with its lens alone and unknown, and for every pair."""
-    if request.options.simulated:
-        return simulated_rows(request, progress)
+    if request.options.simulated or request.options.rendered:
+        return (rendered_rows if request.options.rendered else simulated_rows)(request, progress)
     videos, file = _files(request.options.recording)
     begun, rig = time.process_time(), load_rig(file)
     take = watch_videos([str(video) for video in videos], rig=rig, progress=progress)
@@ -75,10 +76,11 @@ def run(request: Request, progress: NamedProgress) -> list[Row]:
             }  # fmt: skip
             if person in who:
                 begun, (own, exchanged) = time.process_time(), who[person]
-                found = _captured(seen, own, chosen if seen is take else range(len(chosen)), known)
-                row |= _compared(found, truth, chosen) | {"exchanged_frames": exchanged}
-                row["focal_off_percent"] = _focal_off(found, truth, chosen)
+                found, watched = _captured(seen, own, chosen if seen is take else range(len(chosen)), known)
                 row["solving_ms"] = 1000.0 * (time.process_time() - begun) / len(found.motion)
+                row |= beside_detector(found, watched, truth.motion, truth.cameras[chosen[0]])
+                row |= {"height_m": found.motion.skeleton.height, "exchanged_frames": exchanged}
+                row["focal_off_percent"] = _focal_off(found, truth, chosen)
             rows.append(row | {"detecting_ms": 1000.0 * detecting})
     return rows
 
@@ -97,24 +99,17 @@ def followed(seen: VideoTake, truths: Sequence[CapturedPerson]) -> dict[int, tup
     return found
 
 
-def _captured(take: VideoTake, person: int, chosen: Sequence[int], known: str) -> CapturedPerson:
+def _captured(
+    take: VideoTake, person: int, chosen: Sequence[int], known: str
+) -> tuple[CapturedPerson, WatchedPerson]:
     """The person as seen by some cameras, calibrated (`yes`), with the focal length alone (`lens`), or not."""
     watched = take.people.watched(person, take.cameras).of_cameras(chosen)
-    if known == "yes":
-        return capture_person(watched)
     lens = take.cameras[chosen[0]]
     if known == "lens":
-        focal = lens.pinhole.focal_length
-        return capture_person(replace(watched, cameras=[level_camera(lens.size, focal)]), known=False)
-    return capture_person(with_focal(replace(watched, cameras=[level_camera(lens.size)])), known=False)
-
-
-def _compared(found: CapturedPerson, truth: CapturedPerson, chosen: Sequence[int]) -> Row:
-    seen, true = found.cameras[0], truth.cameras[chosen[0]]
-    detector = compared(found.rough, seen, truth.motion, true)["error_cm"]
-    row = compared(found.motion, seen, truth.motion, true)
-    lower = 100.0 * (1.0 - float(row["error_cm"]) / float(detector))
-    return row | {"detector_cm": detector, "lower_percent": lower, "height_m": found.motion.skeleton.height}
+        watched = replace(watched, cameras=[level_camera(lens.size, lens.pinhole.focal_length)])
+    elif known == "no":
+        watched = with_focal(replace(watched, cameras=[level_camera(lens.size)]))
+    return capture_person(watched, known=known == "yes"), watched
 
 
 def _focal_off(found: CapturedPerson, truth: CapturedPerson, chosen: Sequence[int]) -> float:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.people.take import CapturedPerson, detected_motion
+from poise.capture.people.watched import WatchedPerson
 from poise.evaluation.report import Row
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import foot_contacts, foot_positions
@@ -31,6 +33,15 @@ def compared(motion: Motion, camera: Camera, truth: Motion, true_camera: Camera)
         "slide_cm": 100.0 * _slide(motion),
         "flipped_frames": float(np.sum(_facing(own) * _facing(true) < 0.0)),
     }
+
+
+def beside_detector(found: CapturedPerson, seen: WatchedPerson, truth: Motion, true_camera: Camera) -> Row:
+    """Errors of the body and of the detector's own shape, fitted with the same body."""
+    own = found.cameras[0]
+    row = compared(found.motion, own, truth, true_camera)
+    detector = compared(detected_motion(seen, found), own, truth, true_camera)["error_cm"]
+    lower = 100.0 * (1.0 - float(row["error_cm"]) / float(detector))
+    return row | {"detector_cm": detector, "lower_percent": lower}
 
 
 def hips_of(motion: Motion) -> Float[Array, "frames 3"]:

@@ -33,24 +33,28 @@ _ROUNDS = 4
 
 
 def fitted_body(
-    skeleton: Skeleton, places: Float[Array, "frames 33 3"], *, height: float | None = None
+    skeleton: Skeleton, places: Float[Array, "frames 33 3"], *, seen_share: float = 1.0
 ) -> Skeleton:
-    """The template with the person's limb lengths; with a height (metres), scaled to it."""
+    """The template with the person's size; `seen_share` of how proportions differ from its own is believed."""
     seen = _seen_lengths(places)
     if len(seen) < FEWEST:
         raise InvalidValueError(
             "too little of the person is visible to estimate their size; show arms and legs"
         )
-    groups = _groups(skeleton)
+    groups, own = _groups(skeleton), _own_lengths(skeleton)
+    ratios = {part: float(np.log(np.clip(length / own[part], *SIZES))) for part, length in seen.items()}
+    overall = float(np.mean(list(ratios.values())))
+    wanted = {
+        part: own[part] * np.exp(overall + seen_share * (ratios.get(part, overall) - overall))
+        for part in groups
+    }
+    skeleton = skeleton.scaled(np.exp(overall))
     for _ in range(_ROUNDS):
-        own = _own_lengths(skeleton)
-        ratios = {part: np.clip(length / own[part], *SIZES) for part, length in seen.items()}
-        overall = float(np.exp(np.mean(np.log(list(ratios.values())))))
-        factors = np.full(len(skeleton), overall)
+        own, factors = _own_lengths(skeleton), np.ones(len(skeleton))
         for part, joints in groups.items():
-            factors[joints] = ratios.get(part, overall)
+            factors[joints] = wanted[part] / own[part]
         skeleton = skeleton.with_offsets(skeleton.offsets * factors[:, None])
-    return skeleton if height is None else skeleton.scaled(height / skeleton.height)
+    return skeleton
 
 
 def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:

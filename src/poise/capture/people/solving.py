@@ -38,9 +38,9 @@ from poise.solvers.trajectory import (
 )
 from poise.types import Array, Progress
 
-ROUNDS = 18
+ROUNDS = 28
 ASKED_EVERY = 4  # rounds between evaluations of the prior
-CONTACTS = range(4, 16)  # rounds in which contacts are detected; then they are fixed
+CONTACTS = range(4, 16)  # rounds in which contacts are detected; later ones are only added
 FEWEST_FRAMES = 3  # shortest visible contact
 LONGEST_STEP = 0.3  # radians or metres: largest change of a degree of freedom per step
 FIXED = 1e12  # precision of fixed frames
@@ -102,14 +102,17 @@ class TakeSolver:
         """Solve the take from a rough initial guess."""
         q = q.copy()
         for number in range(ROUNDS):
-            if number in CONTACTS and len(q) >= FEWEST_FRAMES:
+            before = self.standing
+            if number >= CONTACTS.start and len(q) >= FEWEST_FRAMES:
                 self._find_feet(q)
+                if number not in CONTACTS:
+                    self.standing = self.standing | before
             self._hold_feet(q)
             if number % ASKED_EVERY == 0:
                 self._ask(q)
             went = self._step(q)
             progress(number + 1, ROUNDS)
-            if went < SETTLED and number >= CONTACTS.stop:
+            if went < SETTLED and number >= CONTACTS.stop and np.array_equal(self.standing, before):
                 break
         return SolvedTake(q, self._uncertainty(q), self.standing)
 

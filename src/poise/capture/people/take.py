@@ -25,6 +25,7 @@ from poise.solvers.follow import Follower
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
 
+GUESSED = 0.25  # share of unusual proportions that is believed with one camera
 ROUGH = 0.05  # metres: tolerance of the initial guess to rough positions
 
 
@@ -36,7 +37,6 @@ class CapturedPerson:
     cameras: Sequence[Camera]
     sigmas: Float[Array, "frames joints"]  # metres per axis
     standing: Bool[Array, "frames 2"]  # left and right foot
-    rough: Motion  # the initial guess on the same body: the detector's shapes, or meeting rays
 
 
 def capture_person(
@@ -49,29 +49,38 @@ def capture_person(
     progress: Progress = lambda _done, _all: None,
 ) -> CapturedPerson:
     """The person's motion. If the camera is not `known` (one alone), up and the floor are estimated from the person."""
-    person, prior = with_sides(person), prior or UniversalPrior()
+    person, prior, alone = with_sides(person), prior or UniversalPrior(), len(person.cameras) == 1
     places = rough_places(person)
     if not known:
         person = replace(person, cameras=[upright_camera(person.cameras[0], places, person.fps)])
         places = rough_places(person)
-    elif len(person.cameras) == 1 and height is None:
+    elif alone and height is None:
         places = _at_size(person, places, size_on_floor(person.cameras[0], places))
-    shapes = flattened(person.cameras[0], places) if len(person.cameras) == 1 else None
-    guessed = fitted_body(prior.space.skeleton, places)
-    size = height or (None if known else guessed.height)
-    body = prior.on_body(fitted_body(prior.space.skeleton, places if shapes is None else shapes, height=size))
+    fitted = partial(fitted_body, prior.space.skeleton, seen_share=GUESSED if alone else 1.0)
+    shapes = flattened(person.cameras[0], places) if alone else None
+    guessed, skeleton = fitted(places), fitted(places if shapes is None else shapes)
+    if height is not None or not known:
+        skeleton = skeleton.scaled((height or guessed.height) / skeleton.height)
     if height is not None and shapes is not None:
         places, shapes = (_at_size(person, one, height / guessed.height) for one in (places, shapes))
+    body = prior.on_body(skeleton)
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
     solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
-    motions = [
-        Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(q)) for q in (solved.q, start)
-    ]
-    found = CapturedPerson(
-        motions[0], person.cameras, solved.sigmas, np.asarray(solved.standing.any(axis=2)), motions[1]
-    )
+    motion = Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(solved.q))
+    standing = np.asarray(solved.standing.any(axis=2))
+    found = CapturedPerson(motion, person.cameras, solved.sigmas, standing)
     return found if known else _on_floor(found)
+
+
+def detected_motion(person: WatchedPerson, found: CapturedPerson) -> Motion:
+    """The detector's own shapes, or meeting rays, fitted frame by frame with the same body: the baseline."""
+    seen, skeleton = replace(with_sides(person), cameras=found.cameras), found.motion.skeleton
+    places, body = rough_places(seen), UniversalPrior().on_body(skeleton)
+    if len(person.cameras) == 1:
+        places = _at_size(seen, places, skeleton.height / fitted_body(skeleton, places).height)
+    poses = rough_poses(body, handles_of(skeleton)[0], places)
+    return Motion(skeleton, person.fps, *body.space.frames_from_q(poses))
 
 
 def _at_size(person: WatchedPerson, places: Array, factor: float) -> Float[Array, "frames 33 3"]:
@@ -102,10 +111,5 @@ def _on_floor(found: CapturedPerson) -> CapturedPerson:
     start = found.motion.root_positions[0]
     shift = -np.array([start[0], floor_height(found.motion), start[2]])
     cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
-    return replace(
-        found, cameras=cameras, motion=_moved(found.motion, shift), rough=_moved(found.rough, shift)
-    )
-
-
-def _moved(motion: Motion, shift: Float[Array, "3"]) -> Motion:
-    return replace(motion, root_positions=motion.root_positions + shift)
+    moved = replace(found.motion, root_positions=found.motion.root_positions + shift)
+    return replace(found, cameras=cameras, motion=moved)
