@@ -187,7 +187,7 @@ def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path:
         animate(prior, [[], []], fps=30.0)
     with pytest.raises(InvalidValueError, match="give the frame rate of these frames, such as fps=30"):
         animate(prior, [{"left_hand": (0.3, 1.0, 0.2)}])
-    with pytest.raises(InvalidValueError, match="two frames or more"):
+    with pytest.raises(InvalidValueError, match="at least 2"):
         solve_motion(prior, [[]], Motions(np.zeros((1, prior.space.size)), np.zeros((1, 3))), fps=30.0)
     save(GaussianPrior.learn(walks, clusters=3), tmp_path / "poses.poise")
     with pytest.raises(InvalidValueError, match="which has no motion"):

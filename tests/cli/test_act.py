@@ -63,7 +63,7 @@ def test_the_list_names_everything(poise) -> None:
         (["wlak"], "no action 'wlak'; did you mean walk"),
         (["walk", "--style", "tried"], "no style 'tried'; did you mean tired"),
         (["walk", "--performer", "nobody"], "no performer 'nobody'"),
-        (["walk", "--speed", "99"], "a walking speed is"),
+        (["walk", "--speed", "99"], "a walking speed must be"),
         (["walk", "--sped", "1"], "no parameter of 'walk' called 'sped'; did you mean speed"),
         (["walk", "--seconds", "abc"], "unable to convert"),
     ],

@@ -351,7 +351,7 @@ def test_qtm_gives_labelled_markers_in_metres_with_y_up() -> None:
 
 def test_what_qtm_refuses_is_said_and_nobody_there_too() -> None:
     qtm = Qtm(refuses=True)
-    with beside(qtm.run), pytest.raises(PoiseError, match="QTM refuses: No such version"):
+    with beside(qtm.run), pytest.raises(PoiseError, match="QTM reports an error: No such version"):
         next(open_feed(f"qtm:127.0.0.1:{qtm.port}"))
     with pytest.raises(PoiseError, match="the host of QTM"):
         next(open_feed(f"qtm:127.0.0.1:{qtm.port}"))

@@ -72,7 +72,7 @@ def test_other_files_newer_files_and_missing_files_say_so(model: Path, tmp_path:
         load(tmp_path / "newer.poise")
     unknown = model.read_bytes().replace(b"gaussian", b"gaussiam")
     (tmp_path / "unknown.poise").write_bytes(unknown)
-    with pytest.raises(ParseError, match="kind 'gaussiam'; this Poise knows: gaussian"):
+    with pytest.raises(ParseError, match="kind of model 'gaussiam'; this Poise knows: gaussian"):
         load(tmp_path / "unknown.poise")
     with pytest.raises(PoiseError, match="does not exist"):
         load(tmp_path / "nothing.poise")

@@ -249,7 +249,7 @@ def test_any_model_follows_and_says_what_it_cannot_meet(stage: Session, tracker:
         (said.Perform(model="steps"), "one of them"),
         (said.Perform(model="steps", stream="9000", cameras=[0]), "one of them"),
         (said.Perform(model="steps", stream="here"), "a port must be a number"),
-        (said.Perform(model="steps", cameras=[0]), "a camera file"),
+        (said.Perform(model="steps", cameras=[0]), "need the file of their cameras"),
         (said.Perform(model="steps", videos=["nothing"], rig="nothing"), "uploaded file"),
         (said.StopPerforming(), "no performance to stop"),
     ],

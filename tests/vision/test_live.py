@@ -227,7 +227,7 @@ def test_a_camera_that_hangs_is_not_given_back_while_it_is_read(monkeypatch: pyt
             if step.pictures[1] is None and camera.hangs.is_set():
                 break
     assert camera.closed_by == ""
-    assert any("hanging hangs" in note for note in steps.notes)
+    assert any("hanging does not respond" in note for note in steps.notes)
     camera.go_on.set()
     assert camera.closed.wait(PATIENCE)
     assert camera.closed_by == "hanging"

@@ -284,7 +284,7 @@ def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):
 def test_mistakes_in_a_take_are_told(folder, performance):
     with pytest.raises(InvalidValueError, match="a video for each of the 2 cameras"):
         open_cameras(load_rig(folder / "cams.toml"), [folder / "camera1.avi"] * 3)
-    with pytest.raises(InvalidValueError, match="aligned by time, flash, clap, motion"):
+    with pytest.raises(InvalidValueError, match="synchronise videos by time, flash, clap, motion"):
         run(folder, performance, sync="whistle")
     with pytest.raises(InvalidValueError, match="live pictures are aligned as they arrive"):
         run(folder, performance, sync="clap", live=True)
