@@ -159,7 +159,9 @@ def test_sound_that_cannot_be_read_says_how_to_get_it(folder, tmp_path):
 
 
 def test_an_unknown_way_is_told(folder):
-    with pytest.raises(InvalidValueError, match="synchronise videos by time, flash, clap, motion; got 'whistle'"):
+    with pytest.raises(
+        InvalidValueError, match="synchronise videos by time, flash, clap, motion; got 'whistle'"
+    ):
         offsets_by("whistle", sources(folder))
 
 
