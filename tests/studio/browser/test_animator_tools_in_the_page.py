@@ -268,6 +268,7 @@ def test_a_tangent_is_pulled_in_the_graph_and_made_flat(studio: StudioPage) -> N
         studio.drag_joint("right_hand", way)
         studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
         studio.laid_out()
+    studio.wait("window.poise.state.progress.value.size === 0")  # the path below is of the solved motion
     studio.press("Graph")
     box = graph_box(studio)
     path = studio.ask("state.motion.value.path('RightHand')")
