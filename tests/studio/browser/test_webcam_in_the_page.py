@@ -59,7 +59,7 @@ def test_a_camera_that_is_taken_away_ends_the_take(filmed: StudioPage) -> None:
     filmed.wait("window.poise.state.performing.value?.step")
     sees = filmed.page.get_by_label("What the webcam sees")
     sees.evaluate("video => video.srcObject.getVideoTracks()[0].dispatchEvent(new Event('ended'))")
-    filmed.page.get_by_text("The camera was taken away").wait_for()
+    filmed.page.get_by_text("The camera was disconnected").wait_for()
     filmed.wait("window.poise.state.performing.value?.step === 'over'")
 
 
