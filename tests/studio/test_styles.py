@@ -144,7 +144,7 @@ def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
     (asked,) = session.answer(said.ChooseModel(model="other"))
     assert asked == said.AnotherBody(model="other", name="other")
     assert session.motion is not None
-    answer = session.answer(said.ChooseModel(model="other", anew=True))
+    answer = session.answer(said.ChooseModel(model="other", clear=True))
     body = next(message for message in answer if isinstance(message, said.BodyShown))
     assert body.joints[0].name == "xHips"
     assert session.state.handles == ()

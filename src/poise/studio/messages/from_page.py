@@ -184,11 +184,11 @@ class Reset(Wire, tag="reset"):
 class ChooseModel(Wire, tag="chooseModel"):
     """Another prior on the same handles; the pose before is sent as `ghost`.
 
-    On another body the scene starts again: where that clears a motion, only with `anew`, else `anotherBody` asks.
+    On another body the scene starts again: where that clears a motion, only with `clear`; otherwise `anotherBody` asks.
     """
 
     model: Name
-    anew: bool = False
+    clear: bool = False
 
 
 class Blend(Wire, tag="blend"):

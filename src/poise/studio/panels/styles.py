@@ -39,7 +39,7 @@ class StylesPanel:
         state = session.state.with_(model=message.model, weights=())
         if (
             session.motion is not None
-            and not message.anew
+            and not message.clear
             and not session.has_same_body(session.state, state)
         ):
             return [messages.AnotherBody(model=message.model, name=session.models[message.model].name)]
@@ -103,12 +103,12 @@ class StylesPanel:
         session = self._session
         before, name = session.state, session.poser.entry_of(session.state).name
         if not session.has_same_body(before, state):
-            return self._begun_anew(state)
+            return self._started_again(state)
         ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
         solved = session.poser.solve(state, afresh=True)
         return [ghost, *session.commit(state, solved)]
 
-    def _begun_anew(self, state: State) -> Answer:
+    def _started_again(self, state: State) -> Answer:
         session = self._session
         pose = standing_pose(session.poser.prior_of(state))
         session.solved = None

@@ -195,7 +195,7 @@ export interface Reset {
 export interface ChooseModel {
   type: "chooseModel";
   model: string;
-  anew?: boolean;
+  clear?: boolean;
 }
 
 /** A model's share in a blend; shares need not sum to one. */

@@ -317,7 +317,7 @@ function takeIn(message: ServerMessage): void {
     case "anotherBody":
       state.notify(`${message.name} has another body, and the motion here would be cleared.`, "info", {
         label: "Clear it",
-        take: () => say({ type: "chooseModel", model: message.model, anew: true }),
+        take: () => say({ type: "chooseModel", model: message.model, clear: true }),
       });
       break;
     case "leftOpen":
