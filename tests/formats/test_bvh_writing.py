@@ -13,8 +13,10 @@ import poise
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import bvh
 from poise.formats.laboratory import matrix_y_up_from
+from poise.formats.units import METRES
 from poise.geometry import rotations
 from poise.motion import Motion
+from poise.motion.world import joint_positions
 from poise.skeleton import Skeleton
 from poise.skeleton.kinematics import world_transforms
 from real_data import recording
@@ -63,7 +65,10 @@ def test_written_files_read_back(tmp_path: Path, motion: Motion) -> None:
     for name in turning:
         here, there = motion.skeleton.index(name), back.skeleton.index(name)
         assert back.skeleton.orders[there] == motion.skeleton.orders[here]
-        np.testing.assert_allclose(back.skeleton.offsets[there], motion.skeleton.offsets[here], atol=1e-7)
+        offset = (
+            motion.skeleton.offsets[here] if here else np.zeros(3)
+        )  # the channels hold the root's position
+        np.testing.assert_allclose(back.skeleton.offsets[there], offset, atol=1e-7)
     assert back.origin.warnings == ()
 
 
@@ -111,6 +116,45 @@ def test_units_are_found_again_and_frame_rate_kept(tmp_path: Path, walker: Motio
         back = poise.read(tmp_path / "clip.bvh")
         assert (back.origin.units, back.fps) == (unit, 120.0)
         np.testing.assert_allclose(back.skeleton.offsets, walker.skeleton.offsets, atol=1e-6)
+
+
+def resized(walker: Motion, size: float) -> Motion:
+    return Motion(walker.skeleton.scaled(size), walker.fps, size * walker.root_positions, walker.rotations)
+
+
+@pytest.mark.parametrize("unit", METRES)
+@pytest.mark.parametrize("size", [0.01, 0.1, 6.0, 60.0])
+def test_bodies_of_any_size_come_back_in_their_unit(
+    tmp_path: Path, walker: Motion, unit: str, size: float
+) -> None:
+    motion = resized(walker, size)
+    poise.write(motion, tmp_path / "clip.bvh", units=unit)
+    back = poise.read(tmp_path / "clip.bvh")
+    assert (back.origin.units, back.origin.warnings) == (unit, ())
+    np.testing.assert_allclose(joint_positions(back), joint_positions(motion), atol=1e-5)
+
+
+def test_the_unit_is_stated_only_where_it_would_be_guessed_wrong(tmp_path: Path, walker: Motion) -> None:
+    file = tmp_path / "clip.bvh"
+    poise.write(walker, file)
+    assert "\tOFFSET 0.000000 0.000000 0.000000\n" in file.read_text()
+    poise.write(resized(walker, 0.1), file)
+    assert "\tOFFSET 0e-2 0e0 0e0\n" in file.read_text()
+    assert poise.read(file).origin.units_reason == "the exponents of the root's offset state it"
+    assert poise.read(file, units="m").origin.units == "m"
+    file.write_text(
+        file.read_text().replace("0e-2 0e0 0e0", "0.0 0.0 0.0")
+    )  # as other programs would write it again
+    assert poise.read(file).origin.units == "dm"
+
+
+def test_other_readers_take_a_stated_unit_for_zero(tmp_path: Path, walker: Motion) -> None:
+    small = resized(walker, 0.1)
+    bvh.write(small, tmp_path / "clip.bvh")
+    theirs = pybvh.read_bvh_file(tmp_path / "clip.bvh", world_up="+y").node_positions()
+    np.testing.assert_allclose(theirs / 100, joint_positions(small), atol=1e-6)
+    other = bvh_by_others.Bvh((tmp_path / "clip.bvh").read_text())
+    assert other.joint_offset("Hips") == (0.0, 0.0, 0.0)
 
 
 def test_pybvh_reads_what_is_written(tmp_path: Path, walker: Motion) -> None:

@@ -15,7 +15,7 @@ import poise
 from poise.cli.main import main
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
 from poise.formats import c3d
-from poise.formats.c3d_layout import check_layout
+from poise.formats.c3d_layout import OddLayoutError, check_layout
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -301,6 +301,22 @@ def test_the_size_of_the_data_follows_the_scale(
     else:
         with pytest.raises(ParseError, match="64 frames are declared and 63 are present"):
             check_layout(path)
+
+
+@pytest.mark.parametrize(
+    ("group", "name"),
+    [("POINT", "FRAMES"), ("ROTATION", "USED"), ("ROTATION", "DATA_START"), ("ROTATION", "RATIO")],
+)
+def test_a_parameter_without_a_value_does_not_reach_ezc3d(tmp_path: Path, group: str, name: str) -> None:
+    """Its dimensions are zero by zero: ezc3d would take the first of no values, and end the process."""
+    path = raw_file(tmp_path / "a.c3d", some_points(2), labels=["A", "B"])
+    content = bytearray(path.read_bytes())
+    kind = content.index(name.encode(), content.index(group.encode())) + len(name) + 2
+    assert content[kind : kind + 2] == b"\x02\x00"  # a single integer
+    content[kind + 1 : kind + 4] = b"\x02\x00\x00"
+    path.write_bytes(content)
+    with pytest.raises(OddLayoutError, match=f"{name} has no value"):
+        check_layout(path)
 
 
 _READ_ALL = """

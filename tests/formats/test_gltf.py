@@ -385,6 +385,7 @@ def changed(*path_and_value):
         (changed("accessors", 0, "type", "VEC3"), "has only"),
         (changed("accessors", 0, "bufferView", 9), "'bufferView'"),
         (changed("bufferViews", 0, "byteLength", 2**31), "'byteLength'"),
+        (changed("bufferViews", 0, "extensions", {"EXT_meshopt_compression": {}}), "unpack them with: gltfpack"),
         (changed("buffers", 0, "uri", "../../etc/passwd"), "not beside"),
         (changed("buffers", 0, "uri", "http://example.com/a.bin"), "not beside"),
         (changed("buffers", 0, "uri", "data:;base64,%%%"), "base64"),
@@ -397,6 +398,12 @@ def changed(*path_and_value):
 def test_what_is_wrong_is_said(tmp_path, content, message):
     with pytest.raises(ParseError, match=message):
         gltf.read(glb(tmp_path / "bad.glb", *content))
+
+
+def test_meshes_that_are_compressed_by_draco_are_noted(tmp_path):
+    content, data = changed("extensionsUsed", ["KHR_draco_mesh_compression"])
+    found = gltf.read(glb(tmp_path / "small.glb", content, data))
+    assert any("Draco" in note for note in found.origin.notes)
 
 
 def test_an_animation_of_ten_thousand_hours_is_refused(tmp_path):

@@ -99,6 +99,16 @@ def test_z_up_is_seen_from_head_and_feet(tmp_path: Path) -> None:
     assert "+Z is up: head markers are above" in markers.origin.notes[0]
 
 
+def test_written_bodies_longer_than_high_stay_upright(tmp_path: Path) -> None:
+    fox = np.random.default_rng(1).uniform([0, 0, 0], [0.03, 0.08, 0.2], size=(5, 20, 3))
+    markers = Markers(tuple(f"M{number}" for number in range(20)), fox, 60.0)
+    poise.write(markers, tmp_path / "fox.trc")
+    again = poise.read(tmp_path / "fox.trc")
+    assert isinstance(again, Markers)
+    np.testing.assert_allclose(again.points, fox, atol=1e-8)
+    assert again.origin.notes == ("+Y is up: the file says so",)
+
+
 def test_counts_that_disagree_are_warnings(tmp_path: Path) -> None:
     markers = trc.read(saved(tmp_path, WALK.replace("\t2\t2\tmm", "\t5\t3\tmm")))
     assert markers.origin.warnings == (

@@ -246,6 +246,14 @@ def test_static_root_above_the_hips_is_not_the_pelvis():
     assert above.roles["left_hand"] == "LeftHand"
 
 
+def test_a_joint_called_root_directly_above_the_legs_is_not_the_pelvis():
+    body = person({"pelvis": "spine", "spine": "spine.001", "chest": "spine.002"})
+    rooted = Skeleton(
+        ("root", *body.names), np.r_[-1, body.parents + 1], np.r_[np.zeros((1, 3)), body.offsets]
+    )
+    assert rooted.roles["pelvis"] == "spine"
+
+
 def test_a_hand_of_any_name_is_what_hangs_below_the_forearm():
     body = person({**names_of("MotionBuilder"), "left_hand": "Mitten", "right_foot": "Hoof"})
     assert (body.roles["left_hand"], body.roles["right_foot"]) == ("Mitten", "Hoof")

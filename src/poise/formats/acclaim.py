@@ -14,7 +14,7 @@ body. An AMC has no frame rate unless it has :SAMPLES-PER-SECOND, as Poise's own
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -98,7 +98,8 @@ def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | Non
 
     Without `overwrite`, the other file of the pair must not exist, or must already have the same content. Every joint
     gets three rotations. An ASF calls the root "root", cannot store limits on exponential maps, and needs bones
-    without degrees of freedom (`A_to_B`) if the children of a joint start at different positions.
+    without degrees of freedom (`A_to_B`) if the children of a joint start at different positions. Names that an ASF
+    cannot hold are noted in its documentation, from which `read` restores them.
     """
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"an Acclaim file holds a motion; got {type(motion).__name__}")
@@ -283,8 +284,10 @@ def _motion(
         frames_in_file=recording.frames,
         warnings=(*rig.warnings, *recording.warnings, *unit.warnings, *rate_warning),
     )
+    names = tuple(rig.called.get(name, name) for name in skeleton.names)
+    named = replace(skeleton, names=names) if len(set(names)) == len(names) else skeleton
     return Motion(
-        skeleton.scaled(unit.metres),
+        named.scaled(unit.metres),
         rate,
         positions * unit.metres,
         _rotations(rig, recording, skeleton),

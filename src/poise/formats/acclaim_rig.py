@@ -7,6 +7,7 @@ grid over the file's ranges, about their middle rotation; it allows a little mor
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ Row = tuple[int, list[str]]  # a line's number and words
 ROOT = "root"
 FREEDOMS = ("tx", "ty", "tz", "rx", "ry", "rz", "l")
 
+_CALLED = re.compile(r'(\S+) is called "(.+)"')
 _FULL_TURN = 2 * np.pi - 1e-6
 _SAMPLES_PER_RANGE = 9
 _AS_SPACES = str.maketrans(",()", "   ")
@@ -63,6 +65,8 @@ class AcclaimRig:
     length: float
     radians_per_angle: float
     warnings: tuple[str, ...]
+    called: Mapping[str, str]
+    """Names of joints that are not valid in the file, as Poise notes them in :documentation."""
 
 
 def quaternion_from_channels(values: Float[Array, "*n k"], freedoms: tuple[str, ...]) -> Float[Array, "*n 4"]:
@@ -85,8 +89,9 @@ def parse_rig(lines: list[str], *, path: Path) -> AcclaimRig:
     freedoms, position, orientation = _root(sections[":root"], radians=radians, path=path)
     children = _hierarchy(sections[":hierarchy"], bones=bones, path=path)
     return AcclaimRig(
-        bones, children, freedoms, position, orientation, _length(units, path=path), radians, _warnings(bones)
-    )
+        bones, children, freedoms, position, orientation, _length(units, path=path), radians, _warnings(bones),
+        {found[1]: found[2] for line in lines if (found := _CALLED.fullmatch(line.strip()))},
+    )  # fmt: skip
 
 
 def skeleton_from_rig(rig: AcclaimRig) -> Skeleton:

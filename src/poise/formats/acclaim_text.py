@@ -50,6 +50,7 @@ def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
         f":name {re.sub(r'[^A-Za-z0-9_.-]+', '_', title) or 'skeleton'}",
         f":units\n  mass 1.0\n  length {LENGTH}\n  angle deg",
         ":documentation\n  Bones named A_to_B have no freedom: they lead from joint A to where B starts.",
+        *(f'  {word} is called "{name}"' for word, name in _renamed(skeleton, names)),
         ":root\n  order TX TY TZ RX RY RZ\n  axis XYZ\n  position 0 0 0\n  orientation 0 0 0",
         ":bonedata",
         *(_bone_text(number, bone) for number, bone in enumerate(bones, start=1)),
@@ -58,6 +59,13 @@ def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
         "  end\n",
     ]
     return "\n".join(lines)
+
+
+def _renamed(skeleton: Skeleton, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Names in the file and of joints, where they differ; an ASF has none for end sites."""
+    for word, name, site in zip(names, skeleton.names, _is_site(skeleton), strict=True):
+        if word != name and not site and name.isprintable():
+            yield word, name
 
 
 def amc_lines(motion: Motion, *, names: tuple[str, ...]) -> Iterator[str]:

@@ -16,7 +16,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.formats.bvh_frames import BvhFrames, read_frames
-from poise.formats.bvh_header import Header, read_header
+from poise.formats.bvh_header import Header, read_header, stating_zeros
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.formats.tpose import without_added_tpose
@@ -56,13 +56,14 @@ def read(
     axis = given or _standing_axis(skeleton, frames)
     if axis != "+Y":
         _turn(frames, axis)
-    unit = choose_unit(skeleton, frames.root_positions, units=units)
+    stated = header.metres_per_unit if units is None else None
+    unit = choose_unit(skeleton, frames.root_positions, units=stated or units)
     origin = Origin(
         path=str(file),
         format="bvh",
         metres_per_unit=unit.metres,
         units=unit.name,
-        units_reason=unit.reason,
+        units_reason="the exponents of the root's offset state it" if stated else unit.reason,
         frames_in_file=len(frames.rotations),
         notes=(f"{axis} is up: {'given' if given else 'the body stands along it'}",) if axis != "+Y" else (),
         warnings=(*_warnings(header, frames), *unit.warnings),
@@ -77,17 +78,21 @@ def write(
     """Write a motion as BVH in the given unit of length.
 
     The root has six channels and every other joint three, in its own rotation order; leaves without rotations become
-    end sites, whose names BVH does not store.
+    end sites, whose names BVH does not store. The root's offset is zero, because some programs add it to the position
+    channels. Unless the size of the body shows the unit, these zeros state it (`OFFSET 0e-2 0e0 0e0`: cm).
     """
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"a BVH file holds a motion of a skeleton; got {type(motion).__name__}")
     if len(motion) == 0:
         raise InvalidValueError("a motion without frames cannot be written as BVH")
-    scale = 1.0 / metres_per_unit(units)
+    metres = metres_per_unit(units)
+    scale = 1.0 / metres
     joints = _depth_first(motion.skeleton)
+    offsets = [_numbers(offset, decimals) for offset in motion.skeleton.offsets * scale]
+    offsets[0] = _root_offset(motion, metres) or _numbers(np.zeros(3), decimals)
     with replacing(path) as file:
         file.write("HIERARCHY\n")
-        file.writelines(_hierarchy_lines(motion.skeleton, joints, scale=scale, decimals=decimals))
+        file.writelines(_hierarchy_lines(motion.skeleton, joints, offsets))
         file.write(f"MOTION\nFrames: {len(motion)}\nFrame Time: {1.0 / motion.fps:.10g}\n")
         file.writelines(_rows(motion, joints, scale=scale, decimals=decimals))
 
@@ -212,21 +217,33 @@ def _depth_first(skeleton: Skeleton) -> list[int]:
     return found
 
 
-def _hierarchy_lines(skeleton: Skeleton, joints: list[int], *, scale: float, decimals: int) -> Iterator[str]:
+def _root_offset(motion: Motion, metres: float) -> str | None:
+    """Zeros that state the unit, unless the size of the body in the file clearly suggests it."""
+    body = motion.skeleton
+    shown = Skeleton(body.names, body.parents, body.offsets / metres, body.orders)
+    guess = choose_unit(shown, motion.root_positions / metres)
+    clear = np.isclose(guess.metres, metres, atol=0.0) and not guess.warnings
+    return None if clear else stating_zeros(metres)
+
+
+def _hierarchy_lines(skeleton: Skeleton, joints: list[int], offsets: list[str]) -> Iterator[str]:
     open_joints: list[int] = []
     for joint in joints:
         while open_joints and open_joints[-1] != skeleton.parents[joint]:
             open_joints.pop()
             yield "\t" * len(open_joints) + "}\n"
         indent = "\t" * len(open_joints)
-        x, y, z = skeleton.offsets[joint] * scale
         yield f"{indent}{_title(skeleton, joint)}\n{indent}{{\n"
-        yield f"{indent}\tOFFSET {x:.{decimals}f} {y:.{decimals}f} {z:.{decimals}f}\n"
+        yield f"{indent}\tOFFSET {offsets[joint]}\n"
         if _has_channels(skeleton, joint):
             yield f"{indent}\tCHANNELS {_channel_names(skeleton, joint)}\n"
         open_joints.append(joint)
     for depth in reversed(range(len(open_joints))):
         yield "\t" * depth + "}\n"
+
+
+def _numbers(values: Float[Array, "3"], decimals: int) -> str:
+    return " ".join(f"{value:.{decimals}f}" for value in values)
 
 
 def _title(skeleton: Skeleton, joint: int) -> str:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import itertools
+import math
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import BinaryIO, NoReturn
@@ -21,6 +23,8 @@ _END_OF_HEADER = re.compile(rb"frame[ \t]{0,99}time[ \t]{0,99}:[ \t]{0,99}[^\s{}
 _TIMING = re.compile(r"frames\s*:\s*(\d{1,15})\s+frame\s*time\s*:\s*(\S+)", re.IGNORECASE)
 _CHANNEL = re.compile(r"([xyz])(position|rotation|scale)", re.IGNORECASE)
 _TOKEN = re.compile(r"[{}]|[^\s{}]+")
+_STATED_UNIT = re.compile(r"\boffset\s+0e(-?[0-8])\s+0e([01])\s+0e(0|-1)\s", re.IGNORECASE)
+_STATED_POWERS = (10.0, 2.54, 0.45)  # an inch is 2.54 cm, and CMU's unit an inch over 0.45
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 
@@ -60,6 +64,8 @@ class Header:
     first_row_byte: int
     first_row_line: int
     warnings: tuple[str, ...]
+    metres_per_unit: float | None = None
+    """Stated by `stating_zeros` as the root's offset; BVH itself has no unit."""
 
 
 def read_header(file: BinaryIO, *, path: Path) -> Header:
@@ -78,7 +84,28 @@ def read_header(file: BinaryIO, *, path: Path) -> Header:
         first_row_byte=len(raw),
         first_row_line=_count_lines(text) + 1,
         warnings=tuple(renamed),
+        metres_per_unit=_stated_unit(text),
     )
+
+
+def stating_zeros(metres: float) -> str | None:
+    """Zeros whose exponents state a unit of length, or None for one without a name.
+
+    `0e-2 0e1 0e0` is 10^-2 x 2.54^1 x 0.45^0 m, an inch.
+    """
+    for exponents in itertools.product(range(-8, 9), (0, 1), (0, -1)):
+        if math.isclose(_metres(exponents), metres, rel_tol=1e-9):
+            return " ".join(f"0e{exponent}" for exponent in exponents)
+    return None
+
+
+def _stated_unit(text: str) -> float | None:
+    found = _STATED_UNIT.search(text)
+    return _metres(int(exponent) for exponent in found.groups()) if found else None
+
+
+def _metres(exponents: Iterable[int]) -> float:
+    return math.prod(base**exponent for base, exponent in zip(_STATED_POWERS, exponents, strict=True))
 
 
 def _header_bytes(file: BinaryIO, *, path: Path) -> bytes:

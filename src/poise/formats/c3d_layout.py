@@ -31,6 +31,8 @@ _EXPECTED_TYPES = {
     "RATIO": (2,), "ACTUAL_START_FIELD": (2,), "ACTUAL_END_FIELD": (2,),
 }  # fmt: skip
 _TRUSTED_GROUPS = ("POINT", "ANALOG", "ROTATION", "TRIAL")
+# Parameters whose first value ezc3d takes without checking that there is one.
+_NEVER_EMPTY = ("USED", "DATA_START", "FRAMES", "RATIO", "ACTUAL_START_FIELD", "ACTUAL_END_FIELD")
 _NEEDED = ("USED", "SCALE", "RATE", "DATA_START", "FRAMES", "LABELS")
 
 
@@ -173,11 +175,15 @@ def _check_parameters(groups: dict[int, str], parameters: list[_Parameter], *, p
             trouble = "is there twice" if item.group in groups else "has no group"
             raise OddLayoutError(f"the parameter {item.name} {trouble}", path=path)
         seen.add((item.group, item.name))
+        if groups[item.group] not in _TRUSTED_GROUPS:
+            continue
         expected = _EXPECTED_TYPES.get(item.name)
-        if groups[item.group] in _TRUSTED_GROUPS and expected and item.type not in expected:
+        if expected and item.type not in expected:
             raise ParseError(
                 f"the parameter {item.name} has type {item.type}; expected {expected}", path=path
             )
+        if item.name in _NEVER_EMPTY and not item.content:
+            raise OddLayoutError(f"the parameter {item.name} has no value", path=path)
 
 
 def _check_counts(

@@ -46,9 +46,9 @@ def character(path: str | os.PathLike[str]) -> Motion:
     return read(path, animation="")
 
 
-def write(_value: object, path: str | os.PathLike[str]) -> None:
+def check_name(path: Path) -> None:
     """Raise an error that says how to make an FBX: Poise does not write it."""
     raise InvalidValueError(
-        f"Poise does not write FBX, because no permissive library does; write {os.path.splitext(path)[0]}.glb, "
+        f"Poise does not write FBX, because no permissive library does; write {path.with_suffix('.glb')}, "
         "open it in Blender (File, Import, glTF 2.0) and export FBX from there"
     )

@@ -223,9 +223,41 @@ def write(
     target = Path(path)
     chosen = _named(format) if format else _by_extension(target)
     if chosen is None:
-        raise unknown_extension(target, extensions())
-    _function(chosen, "write", options)(value, target, **options)
+        raise unknown_extension(target, _written())
+    _writer(chosen, target, options)(value, target, **options)
     return target
+
+
+def check_output(path: Path, *, markers: bool | None = None, besides: Sequence[str] = ()) -> None:
+    """Raise unless a file of this name can be written, so that nobody works for a file that cannot be.
+
+    It may have the extension of a format (with `markers`, only of those with or without markers) or one of `besides`.
+    """
+    if path.suffix.lower() in besides:
+        return
+    chosen, valid = _by_extension(path), (*_written(markers=markers), *besides)
+    if chosen is None:
+        raise unknown_extension(path, valid)
+    _writer(chosen, path, {})
+    if markers not in (None, chosen.markers):
+        holds = "do not hold markers" if markers else "hold markers, and this is a motion"
+        raise InvalidValueError(f"{chosen.name} files {holds}; valid: {', '.join(valid)}")
+
+
+def _written(*, markers: bool | None = None) -> tuple[str, ...]:
+    return tuple(
+        extension
+        for extension in extensions(markers=markers)
+        if (known := _by_extension(Path(f"x{extension}"))) and known.function("write")
+    )
+
+
+def _writer(chosen: Format, path: Path, options: dict[str, Any]) -> Function:
+    """The writer of a format, unless the format's own `check_name` refuses the name of the file."""
+    check_name = chosen.function("check_name")
+    if check_name is not None:
+        check_name(path)
+    return _function(chosen, "write", options)
 
 
 def _named(name: str) -> Format:

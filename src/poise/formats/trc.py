@@ -1,7 +1,8 @@
 """TRC, the marker files of Motion Analysis and OpenSim: a five-line header and one tab-separated row per frame.
 
 Layout after the OpenSim documentation, "Marker (.trc) Files". An empty cell is a gap and reads as NaN. Poise writes
-Y up, as OpenSim expects; Motion Analysis systems often write Z up, so the up axis is inferred and can be given.
+Y up, as OpenSim expects, and says so; Motion Analysis systems often write Z up, so the up axis is inferred and can be
+given.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from poise.motion.motion import Origin
 from poise.types import Array
 
 _HEADER_LINES = 5
+_UP = "+Y up"  # at the end of the first line of the files that Poise writes
 _GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"})
 
 
@@ -49,7 +51,10 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
     unit = stated_unit(header.settings["units"], given=units, path=file)
     rows = _read_rows(lines, header=header)
     points = _whole(rows) * unit.metres
-    points, up_reason = world_from_laboratory(header.labels, points, given_up=up, default_up="+Y")
+    stated = "+Y" if lines[0].rstrip().endswith(_UP) else None
+    points, up_reason = world_from_laboratory(
+        header.labels, points, given_up=up, stated_up=stated, default_up="+Y"
+    )
     origin = Origin(
         path=str(file),
         format="trc",
@@ -64,7 +69,7 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
 
 
 def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float = "mm") -> None:
-    """Write markers as TRC, Y up, with gaps as empty cells."""
+    """Write markers as TRC, Y up, with gaps as empty cells; one at the end of a row has a NaN."""
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a TRC file holds markers; got a {type(markers).__name__}")
     if not markers.labels:
@@ -76,8 +81,8 @@ def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float 
         decimals = max(4, 8 + round(np.log10(metres)))  # a hundredth of a micrometre
         for number, row in enumerate(markers.points / metres):
             cells = ["" if np.isnan(value) else f"{value:.{decimals}f}" for value in row.ravel().tolist()]
-            end = "\t\n" if cells[-1] == "" else "\n"  # other readers drop empty cells at the end of a row
-            file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + end)
+            cells[-1] = cells[-1] or "NaN"  # OpenSim drops an empty cell at the end of a row
+            file.write("\t".join([str(number + 1), f"{number / markers.fps:.6f}", *cells]) + "\n")
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -183,7 +188,7 @@ def _header_text(markers: Markers, *, unit: str, file_name: str) -> str:
     coordinates = "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, count + 1))
     labels = "\t\t\t".join(label.replace("\t", " ") for label in markers.labels)
     lines = (
-        f"PathFileType\t4\t(X/Y/Z)\t{file_name}",
+        f"PathFileType\t4\t(X/Y/Z)\t{file_name}\t{_UP}",
         "\t".join(names.split()),
         "\t".join(map(str, values)),
         f"Frame#\tTime\t{labels}\t\t",

@@ -88,7 +88,10 @@ def _likeliest(height: float, measure: str) -> Unit:
     reason = f"{measure}, which is {metres:.2f} m in {_title(name)}"
     doubts: tuple[str, ...] = ()
     if not _SHORTEST <= metres <= _TALLEST:
-        doubts = (f"no usual unit gives a person's height: {metres:.3g} m in {_title(name)} is the nearest",)
+        doubts = (
+            f"no usual unit gives a person's height: {metres:.3g} m in {_title(name)} is the nearest "
+            "(units= overrides it)",
+        )
     return Unit(name, METRES[name], reason, doubts)
 
 

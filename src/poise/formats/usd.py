@@ -53,8 +53,7 @@ def write(
     """Write a motion as .usda, .usdc, .usd or .usdz, Y up, with the mesh of its character or a mannequin."""
     if not isinstance(motion, Motion) or len(motion) == 0:
         raise InvalidValueError(f"a USD file holds a motion of a skeleton; got {motion!r:.60}")
-    need("usd-core", module="pxr", extra="usd", purpose="writing USD files")
-    target = Path(path)
+    target = check_name(Path(path))
     with tempfile.TemporaryDirectory() as folder:
         layer = (
             Path(folder) / f"motion{'.usdc' if target.suffix.lower() == '.usdz' else target.suffix.lower()}"
@@ -65,6 +64,12 @@ def write(
     with replacing(target, "wb") as file:
         file.write(content)
     return target
+
+
+def check_name(path: Path) -> Path:
+    """Return the path if USD files can be written here; raise otherwise."""
+    need("usd-core", module="pxr", extra="usd", purpose="writing USD files")
+    return path
 
 
 def _read(file: Path, *pose: str) -> Motion:

@@ -287,5 +287,6 @@ def _first_alias(named: Mapping[tuple[str, str], int], aliases: Iterable[str]) -
 
 
 def _near(skeleton: Skeleton, pelvis: int, junction: int) -> bool:
-    """Whether a joint called pelvis is the legs' junction, or directly below or above it."""
-    return pelvis == junction or junction == skeleton.parents[pelvis] or skeleton.parents[junction] == pelvis
+    """Whether a joint called pelvis is the legs' junction, or directly below or, unless called root, above it."""
+    above = skeleton.parents[junction] == pelvis and side_and_part(skeleton.names[pelvis])[1] != "root"
+    return pelvis == junction or junction == skeleton.parents[pelvis] or above

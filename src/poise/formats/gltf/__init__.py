@@ -4,6 +4,6 @@ glTF 2.0 specification, Khronos Group (2021). Written files pass the Khronos val
 """
 
 from poise.formats.gltf.reading import animations, character, read
-from poise.formats.gltf.writing import write
+from poise.formats.gltf.writing import check_name, write
 
-__all__ = ["animations", "character", "read", "write"]
+__all__ = ["animations", "character", "check_name", "read", "write"]

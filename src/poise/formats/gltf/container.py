@@ -22,6 +22,7 @@ Json = dict[str, Any]
 
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
+_DRACO = "KHR_draco_mesh_compression"
 _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 
 
@@ -110,11 +111,26 @@ class Container:
     def view(self, number: int) -> tuple[memoryview, int]:
         """The bytes of a buffer view and the stride between elements, 0 if they are contiguous."""
         view = self.objects("bufferViews")[number]
+        if packed := [
+            name for name in self.record("extensions", view) if name.endswith("meshopt_compression")
+        ]:
+            self.fail(
+                f"its data are compressed by {packed[0]}; unpack them with: gltfpack -i IN.glb -o OUT.glb -noq -kn"
+            )
         data = self.buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
         start = self.integer("byteOffset", view, below=len(data) + 1, default=0)
         length = self.integer("byteLength", view, below=len(data) - start + 1)
         return memoryview(data)[start : start + length], self.integer(
             "byteStride", view, below=256, default=0
+        )
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What Poise does not read of the file."""
+        if _DRACO not in str(self.json.get("extensionsUsed")):
+            return ()
+        return (
+            "its meshes are compressed by Draco: pictures show a mannequin; files are written with the meshes",
         )
 
     def buffer(self, number: int) -> bytes:

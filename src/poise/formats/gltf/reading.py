@@ -108,7 +108,7 @@ def _motion(rig: GltfRig, wanted: str | None) -> Motion:
         skeleton = skeleton.with_offsets(np.concatenate([root[None], skeleton.offsets[1:]]))
     origin = Origin(
         path=str(file.path), format="gltf", units_reason="glTF is in metres", frames_in_file=when.frames,
-        notes=notes, warnings=warnings, character=_as_character(rig, ours=about["written_by_us"]),
+        notes=(*file.notes, *notes), warnings=warnings, character=_as_character(rig, ours=about["written_by_us"]),
         credits=about["credits"],
     )  # fmt: skip
     return Motion(skeleton, when.fps, roots, rotations, name=about["name"], origin=origin)

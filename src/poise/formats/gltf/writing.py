@@ -39,11 +39,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
     motion = value if isinstance(value, Motion) else _still(value)
     _check(motion)
-    target = Path(path)
-    if target.suffix.lower() not in (".glb", ".vrm"):
-        raise InvalidValueError(
-            f"Poise writes glTF as one binary file: name it {target.with_suffix('.glb').name}"
-        )
+    target = check_name(Path(path))
     if motion.origin.character and mannequin:
         content = glb_with(motion, existing_file(motion.origin.character))
     elif target.suffix.lower() == ".vrm":
@@ -56,6 +52,15 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
     with replacing(target, "wb") as file:
         file.write(content)
     return target
+
+
+def check_name(path: Path) -> Path:
+    """Return the path if it is the name of a binary file; raise otherwise."""
+    if path.suffix.lower() not in (".glb", ".vrm"):
+        raise InvalidValueError(
+            f"Poise writes glTF as one binary file: name it {path.with_suffix('.glb').name}"
+        )
+    return path
 
 
 def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
