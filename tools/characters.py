@@ -2,9 +2,10 @@
 
 A contact is the time that one foot stands. Its end point is the mean place of the heel or the base of the toes, or of
 both, whichever are down, over that time; the truth is the same mean of the source's foot, scaled by the legs, because a
-recorded foot slides while it stands and ours must not. Beside a character, NAME.truth.toml (written as NAME.roles.toml)
-says which joint is which, to check what is found without help; else a VRM's humanoid map and the published names of
-Mixamo and Unreal do. Run by `make characters FOLDER=... MOTIONS="..."`.
+recorded foot slides while it stands and ours must not. Of a hand that touches, the palm counts in every frame; the
+truth is the same place on the thigh, head, other hand or floor there. Beside a character, NAME.truth.toml (written
+as NAME.roles.toml) says which joint is which, to check what is found without help; else a VRM's humanoid map and the
+published names of Mixamo and Unreal do. Run by `make characters FOLDER=... MOTIONS="..."`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from PIL import Image
 
 import poise
 from poise.apps.planting import runs, slides
-from poise.apps.retargeting import open_character, read_roles
+from poise.apps.retargeting import misses, open_character, read_roles
 from poise.errors import PoiseError
 from poise.motion.contacts import foot_contacts, foot_positions
 from poise.motion.edit import resample
@@ -63,6 +64,7 @@ class Carried:
     name: str
     wrong_roles: list[str] | None = None
     far: dict[str, float] = field(default_factory=dict)
+    hands: dict[str, float] = field(default_factory=dict)
     slide: dict[str, float] = field(default_factory=dict)
     cells: list[Image.Image] = field(default_factory=list)
     refused: str = ""
@@ -75,9 +77,15 @@ class Carried:
         wrong = self.wrong_roles
         roles = "not checked" if wrong is None else f"wrong: {', '.join(wrong)}" if wrong else "right"
         each = [
-            f"{name} {1000 * far:.0f} and {1000 * self.slide[name]:.1f}" for name, far in self.far.items()
+            f"{name} {1000 * far:.0f}, {1000 * self.hands[name]:.0f}, {1000 * self.slide[name]:.1f}"
+            for name, far in self.far.items()
         ]
-        return f"roles {roles}; end points off and slide (mm): {', '.join(each)}"
+        return f"roles {roles}; feet off, hands off, slide (mm): {'; '.join(each)}"
+
+    @property
+    def farthest(self) -> float:
+        """The largest distance of a foot or a hand from its contact."""
+        return max((*self.far.values(), *self.hands.values()), default=np.inf)
 
 
 def carry(path: Path, motions: dict[str, Motion]) -> Carried:
@@ -89,6 +97,7 @@ def carry(path: Path, motions: dict[str, Motion]) -> Carried:
         for name, motion in motions.items():
             moved = poise.retarget(motion, body)
             found.far[name] = farthest(moved, motion)
+            found.hands[name] = max(misses(moved, motion), default=0.0)
             found.slide[name] = max(slides(moved, motion), default=0.0)
             shown = stage(moved)
             found.cells += [drawn(shown, frame) for frame in telling(motion)]
@@ -178,7 +187,7 @@ def main() -> None:
         print(f"{all_found[-1].name}: {all_found[-1].words}", flush=True)
     given.output.parent.mkdir(parents=True, exist_ok=True)
     page_of(all_found, len(motions) * MOMENTS).save(given.output)
-    hold = [not each.refused and max(each.far.values()) <= FARTHEST for each in all_found]
+    hold = [not each.refused and each.farthest <= FARTHEST for each in all_found]
     stay = [not each.refused and max(each.slide.values()) <= MOST_SLIDE for each in all_found]
     right = sum(each.wrong_roles == [] for each in all_found)
     print(f"{len(files)} characters: roles right in {right}, contacts within 2 cm in {sum(hold)},")

@@ -8,16 +8,19 @@ import numpy as np
 import pytest
 
 import poise
-from bodies import person
-from poise.apps.planting import slides
-from poise.apps.retargeting import open_character, retarget, write_roles
+from bodies import PERSON, person
+from poise.apps.planting import following, metric_of, slides
+from poise.apps.retargeting import misses, open_character, retarget, write_roles
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import gltf
 from poise.geometry import rotations
 from poise.motion.contacts import foot_contacts, foot_positions
+from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.skeleton import Pose, Skeleton
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.retarget import size_ratio
+from poise.solvers.constraints import transform
 
 UNREAL = {
     "pelvis": "pelvis", "spine": "spine_01", "chest": "spine_03", "neck": "neck_01", "head": "head",
@@ -85,6 +88,60 @@ def test_a_walk_on_another_body_keeps_its_contacts(walk):
     assert apart[both].max() < 0.02
 
 
+def test_legs_keep_their_directions_wherever_a_rig_has_its_pelvis(walk):
+    body = a_pose()
+    offsets = body.offsets.copy()
+    offsets[0, 1] -= 0.1
+    for child in body.children[0]:
+        offsets[child, 1] += 0.1
+    found = retarget(walk, body.with_offsets(offsets))
+    for side in ("left", "right"):
+        ways = [m.positions[f"{side}_foot"] - m.positions[f"{side}_shin"] for m in (walk, found)]
+        cosines = np.sum(ways[0] * ways[1], axis=-1) / np.prod(np.linalg.norm(ways, axis=-1), axis=0)
+        assert np.degrees(np.arccos(cosines)).mean() < 4.0
+
+
+def test_legs_keep_their_directions_whatever_part_of_them_is_the_thigh():
+    source, body = poise.performer.act("sit", seed=3), a_pose()
+    offsets = body.offsets.copy()
+    for side in ("left", "right"):
+        offsets[body.index(f"{side}_shin")] *= 0.7
+        offsets[body.index(f"{side}_foot")] *= 1.3
+    found = retarget(source, body.with_offsets(offsets))
+    for side in ("left", "right"):
+        ways = [m.positions[f"{side}_shin"] - m.positions[f"{side}_thigh"] for m in (source, found)]
+        cosines = np.sum(ways[0] * ways[1], axis=-1) / np.prod(np.linalg.norm(ways, axis=-1), axis=0)
+        assert np.degrees(np.arccos(cosines)).max() < 5.0
+
+
+def short_arms(part=0.65) -> Skeleton:
+    body = a_pose()
+    arms = [body.index(f"{side}_{role}") for side in ("left", "right") for role in ("forearm", "hand")]
+    return body.with_offsets(body.offsets * np.where(np.isin(np.arange(len(body)), arms), part, 1.0)[:, None])
+
+
+def quickest(motion, role):
+    """The largest acceleration of a joint, in body heights."""
+    change = np.diff(motion.positions[role], 2, axis=0) * motion.fps**2
+    return np.linalg.norm(change, axis=-1).max() / motion.skeleton.height
+
+
+@pytest.mark.parametrize("action", ["sit", "throw"])
+def test_hands_of_arms_that_are_too_short_touch_the_same_place(action):
+    source = poise.performer.act(action, seed=3)
+    found = retarget(source, short_arms())
+    assert len(misses(source, source)) > 50
+    assert max(misses(found, source)) < 0.02
+    assert max(slides(found, source)) < 0.01
+
+
+def test_the_body_leans_without_a_jump_when_arms_are_too_short():
+    source = poise.performer.act("sit", seed=3)
+    found = retarget(source, short_arms())
+    for role in ("pelvis", "head", "left_hand", "right_hand"):
+        assert quickest(found, role) < 4.0 * quickest(source, role)
+
+
 def test_arms_of_an_a_pose_point_where_those_of_a_t_pose_do(walk):
     found = retarget(walk, a_pose())
     for motion in (walk, found):
@@ -100,6 +157,15 @@ def test_the_same_body_keeps_its_motion(walk):
     np.testing.assert_array_equal(same.rotations, walk.rotations)
 
 
+def test_legs_alone_are_retargeted(walk):
+    legs = person(leave_out=tuple(role for role in PERSON if "arm" in role or "hand" in role))
+    joints = [walk.skeleton.index(role) for role in legs.roles]
+    turns = np.tile(rotations.IDENTITY, (len(walk), len(legs), 1))
+    turns[:, [legs.index(role) for role in legs.roles]] = walk.rotations[:, joints]
+    found = retarget(Motion(legs, walk.fps, walk.root_positions, turns), legs.scaled(0.7))
+    assert max(slides(found)) < 0.01
+
+
 def test_a_body_that_is_not_a_person_is_refused_with_what_it_lacks(walk):
     snake = Skeleton(("a", "b", "c"), np.array([-1, 0, 1]), np.array([[0, 0, 0], [0, 1, 0], [0, 1, 0]]))
     with pytest.raises(SkeletonError, match=r"the character's skeleton .* lacks pelvis"):
@@ -113,6 +179,36 @@ def test_foot_slide_is_cleaned(walk):
     cleaned = poise.clean(sliding)
     assert max(slides(sliding)) > 0.02
     assert max(slides(cleaned, sliding)) < 0.01
+
+
+def dragging_a_heel():
+    """A stand in which the right foot is dragged to another place by its heel, then rises on its toes."""
+    body = person()
+    motion = Motion.of_poses([Pose(body, (0.0, 0.9, 0.0), neutral_pose(body).rotations)] * 100, fps=60.0)
+    positions, turns = joint_transforms(motion)
+    foot, toes = body.index("right_foot"), positions[0, body.index("right_toes")]
+    drag, rise = (np.clip((np.arange(100) - start) / 20, 0.0, 1.0) for start in (30, 75))
+    angles = 0.5 * rise - 0.6 * np.sin(np.pi * drag)
+    turn = rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([1.0, 0.0, 0.0])))
+    heel = body.height * np.array([0.0, -0.035, -0.04])
+    pivot = np.where(rise[:, None] > 0, toes - positions[0, foot], heel)
+    places = positions[:, foot] + pivot - rotations.rotate(turn, pivot) + drag[:, None] * [0.05, 0.0, 0.12]
+    turned = rotations.multiply(turn, rotations.quaternion_from_matrix(turns[:, foot]))
+    return following(
+        motion,
+        lambda frame: transform("right_foot", places[frame], turned[frame]),
+        metric_of(body, {body.index(f"right_{role}") for role in ("thigh", "shin", "foot")}),
+    )
+
+
+def test_a_foot_that_is_dragged_by_its_heel_is_cleaned():
+    dragged = dragging_a_heel()
+    heel, toes = foot_contacts(dragged).points[:, 1].T
+    assert heel[5:75].all()
+    assert not toes[35:45].any()
+    assert not heel[90:].any()
+    assert max(slides(dragged)) > 0.05
+    assert max(slides(poise.clean(dragged), dragged)) < 0.002
 
 
 def test_a_motion_goes_into_the_characters_own_file(tmp_path, walk):

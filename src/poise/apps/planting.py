@@ -8,7 +8,7 @@ one to the other, and each stays in place while it is down.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -25,10 +25,11 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, transform
-from poise.solvers.problem import Problem
+from poise.solvers.problem import Problem, Settings
 from poise.types import Array, Progress
 
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
+_TOLERANCE = 1e-5  # metres or radians: frames that differ by more look unsteady at high frame rates
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +83,7 @@ def following(
     """The motion with every frame changed as little, in this metric, as its constraints allow."""
     space = PoseSpace(motion.skeleton)
     poses = space.q_from_frames(motion.root_positions, motion.rotations)
-    problem = Problem(space, constraints(0))
+    problem = Problem(space, constraints(0), settings=Settings(tolerance=_TOLERANCE))
     for frame in range(len(poses)):
         problem.retarget(constraints(frame)).finish(poses[frame], metric[None, :])
         progress(frame + 1, len(poses))
@@ -176,12 +177,8 @@ def _stance(
 ) -> Float[Array, "frames 3"]:
     """One contact from its first frame to its last: the ankle positions."""
     seen = there + np.array([0.0, 1.0, 0.0]) * (free[:, None] + rotations.rotate(turns[:, None], arms))
-    flat = runs(np.all(down, axis=-1))
-    for run in flat:
-        reach = rotations.rotate(turns[run.start], arms)
-        ankle = np.mean(there[run] - reach, axis=(0, 1))
-        ankle[1] = free[run, 1].mean()
-        seen[run] = ankle + reach
+    for run, ankle, reach in _flat_phases(there, turns, arms, down):
+        seen[run] = ankle + reach + np.array([0.0, free[run, 1].mean(), 0.0])
     pivots = np.zeros_like(seen)
     for point in range(2):
         for run in runs(down[:, point]):
@@ -190,6 +187,33 @@ def _stance(
             pivots[run, point] = seen[lying if len(lying) else frames, point].mean(axis=0)
     ankles = pivots - rotations.rotate(turns[:, None], arms)
     return np.einsum("fk,fkx->fx", _weights(down), ankles)
+
+
+def _flat_phases(
+    there: Float[Array, "frames 2 3"],
+    turns: Float[Array, "frames 4"],
+    arms: Float[Array, "2 3"],
+    down: Bool[Array, "frames 2"],
+) -> Iterator[tuple[slice, Float[Array, "3"], Float[Array, "2 3"]]]:
+    """The phases of a contact in which the foot is flat: frames, ankle in the ground plane, and heel and toes from it.
+
+    The heel or the toes may stay down from one phase to the next; the foot then turns about them.
+    """
+    flat = runs(np.all(down, axis=-1))
+    reaches = [rotations.rotate(turns[run.start], arms) for run in flat]
+    ways, chains = np.zeros((len(flat), 3)), list(range(len(flat)))
+    for one in range(1, len(flat)):
+        stays = np.all(down[flat[one - 1].start : flat[one].stop], axis=0)
+        if stays.any():
+            ways[one] = ways[one - 1] + (reaches[one - 1] - reaches[one])[stays][0]
+            chains[one] = chains[one - 1]
+    for chain in set(chains):
+        members = [one for one in range(len(flat)) if chains[one] == chain]
+        ankle = np.concatenate([there[flat[one]] - reaches[one] - ways[one] for one in members]).mean(
+            axis=(0, 1)
+        )
+        for one in members:
+            yield flat[one], (ankle + ways[one]) * np.array([1.0, 0.0, 1.0]), reaches[one]
 
 
 def _settled(turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"]) -> Float[Array, "frames 4"]:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.apps.planting import Ground, following, metric_of, planted, standing_ankle
 from poise.errors import UnknownNameError
@@ -21,14 +21,16 @@ from poise.formats import read_character
 from poise.formats.files import replacing
 from poise.formats.tables import read_table
 from poise.geometry import rotations
-from poise.geometry.splines import smoothstep
-from poise.motion.carrying import carried, check_person
+from poise.motion.carrying import carried, check_person, hips
 from poise.motion.contacts import foot_contacts
 from poise.motion.motion import Motion
 from poise.motion.retarget import retarget as on_other_limbs
+from poise.motion.touching import PALM, PosedBody, hand_touches, palm_goals, palm_handles
 from poise.motion.world import joint_transforms
-from poise.skeleton.measure import ANKLE
+from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.skeleton.measure import ANKLE, length_between
 from poise.skeleton.neutral import neutral_pose, stands_at_rest
+from poise.skeleton.pose_space import Handle
 from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import MAIN_ROLES, ROLES, SIDES, path
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -36,11 +38,17 @@ from poise.solvers.constraints import transform
 from poise.types import Array, Progress
 
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
+Held = tuple[Handle, Float[Array, "frames 3"], Float[Array, "frames 4"]]
 
 _ALIKE = np.cos(np.radians(8.0))  # largest angle between the bones of two similar rest poses
 _NEAR_ZERO = 0.05  # of stature: a floor this close to height 0 is set to 0
 _HIGHEST_ANKLE = 0.12  # of stature: with higher ankles, a pose does not stand on height 0
-_FLOOR, _LIMB, _HEAD, _HAND = (0.04, 0.07), (0.055, 0.085), (0.09, 0.12), (0.07, 0.11)
+_LEG_ROLES = [f"{side}_{part}" for side in SIDES for part in ("thigh", "shin", "foot")]
+_HANDS, _FEET = ([f"{side}_{part}" for side in SIDES] for part in ("hand", "foot"))
+# Variances of trunk joints, root rotation and root position in reaching; arms have 1.
+_TRUNK, _PELVIS, _ROOT = 0.05, 0.002, 1e-4
+_ROUNDS = 8  # of reaching, at most
+_STILL = 1e-5  # of stature: a place that changes by less stays
 
 
 def retarget(
@@ -55,9 +63,7 @@ def retarget(
     if motion.skeleton == body.skeleton:
         return replace(motion, skeleton=body.skeleton, origin=origin)
     moved = replace(_turned(motion, body), origin=origin)
-    if not all(
-        f"{side}_foot" in skeleton.roles for side in SIDES for skeleton in (motion.skeleton, body.skeleton)
-    ):
+    if not _have(_LEG_ROLES, motion, body):
         return moved
     return _in_contact(moved, motion, body, progress)
 
@@ -129,20 +135,36 @@ def _rest_alike(source: Skeleton, target: Skeleton) -> bool:
 def _in_contact(moved: Motion, motion: Motion, body: Motion, progress: Progress) -> Motion:
     """Apply contacts of feet and hands, on a floor at the same height, or at height 0 if near it."""
     contacts, ratio = foot_contacts(motion), size_ratio(motion.skeleton, body.skeleton)
-    near = abs(contacts.floor) < _NEAR_ZERO * motion.skeleton.height
-    floor = 0.0 if near else contacts.floor
+    floor = _floor_there(motion, contacts.floor)
     ground = Ground(ratio, standing_ankle(motion, contacts), floor + _ankle_height(body))
     raised = moved.with_frames(_raised(moved, motion, ground), moved.rotations)
     standing = planted(raised, motion, contacts, ground, flat=_up_of_feet(body.skeleton), progress=progress)
+    if not _have(MAIN_ROLES, motion, body):
+        return standing
     return touched(standing, motion, ratio=ratio, floors=(contacts.floor, floor))
 
 
+def _have(roles: Sequence[str], *motions: Motion) -> bool:
+    return all(role in motion.skeleton.roles for role in roles for motion in motions)
+
+
+def _floor_there(motion: Motion, floor: float) -> float:
+    """The height of the floor on the character, from that of the motion."""
+    return 0.0 if abs(floor) < _NEAR_ZERO * motion.skeleton.height else floor
+
+
 def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "frames 3"]:
-    """Root positions with the pelvis as high above a standing ankle as the source's, scaled."""
-    wanted = ground.placed(motion.positions["pelvis"])[:, 1]
-    places = moved.root_positions.copy()
-    places[:, 1] += wanted - moved.positions["pelvis"][:, 1]
-    return places
+    """Root positions with the hips where the legs reach from the scaled ankles, in the directions of the source's."""
+    theirs, ours = (joint_transforms(one)[0] for one in (motion, moved))
+    reached = np.zeros_like(moved.root_positions)
+    for side in SIDES:
+        ankle, knee, hip = (f"{side}_{part}" for part in ("foot", "shin", "thigh"))
+        reached += 0.5 * ground.placed(theirs[:, motion.skeleton.index(ankle)])
+        for low, high in ((ankle, knee), (knee, hip)):
+            way = theirs[:, motion.skeleton.index(high)] - theirs[:, motion.skeleton.index(low)]
+            lengths = [length_between(one.skeleton, high, low) for one in (motion, moved)]
+            reached += 0.5 * lengths[1] / lengths[0] * way
+    return np.asarray(moved.root_positions + reached - hips(ours, moved.skeleton))
 
 
 def _up_of_feet(skeleton: Skeleton) -> Float[Array, "2 3"] | None:
@@ -160,85 +182,73 @@ def _ankle_height(body: Motion) -> float:
     return height if 0.0 < height < _HIGHEST_ANKLE * stature else ANKLE * stature
 
 
-# Distances from the wrist, of stature: nearer than the first it touches, farther than the second it does not.
+def touched(motion: Motion, source: Motion, *, ratio: float, floors: tuple[float, float]) -> Motion:
+    """The motion with hands where the source's touch something; `floors` are heights in the source and here.
+
+    The trunk and the root help arms that are too short; the feet stay. What is touched moves with the body, so the
+    places are read again from the changed body until they stay.
+    """
+    touches = hand_touches(source, ratio=ratio, floors=floors)
+    palms = palm_handles(motion.skeleton, ratio * PALM * source.skeleton.height, motion.rotations)
+    start, metric = PosedBody.of(motion, palms), _reaching_metric(motion.skeleton)
+    feet, turns = _held(motion, _FEET), [turn for _, _, turn in _held(motion, _HANDS)]
+    found, goals = motion, start.palms
+    for _ in range(_ROUNDS):
+        before, goals = goals, palm_goals(touches, start, PosedBody.of(found, palms), motion.fps)
+        frames = np.flatnonzero(np.abs(goals - before).max(axis=(0, 2)) > _STILL * motion.skeleton.height)
+        if not len(frames):
+            break
+        held = [*feet, *zip(palms, goals, turns, strict=True)]
+        found = _followed(found, frames, held, metric)
+    return found
 
 
-def touched(
-    motion: Motion,
-    source: Motion,
-    *,
-    ratio: float,
-    floors: tuple[float, float],
-    progress: Progress = lambda _done, _all: None,
+def misses(motion: Motion, source: Motion) -> list[float]:
+    """How far each palm is from where it should touch, per frame in which the source's touches, in metres."""
+    ratio, floor = size_ratio(source.skeleton, motion.skeleton), foot_contacts(source).floor
+    palms = palm_handles(motion.skeleton, ratio * PALM * source.skeleton.height, motion.rotations)
+    here, found = PosedBody.of(motion, palms), []
+    for touch in hand_touches(source, ratio=ratio, floors=(floor, _floor_there(source, floor))):
+        gap = np.linalg.norm(touch.place(here) - here.palms[touch.hand], axis=-1)
+        found += gap[touch.touching].tolist()
+    return found
+
+
+def _followed(
+    motion: Motion, frames: Int[Array, "some"], held: Sequence[Held], metric: Float[Array, "freedoms"]
 ) -> Motion:
-    """The motion with hands where the source's touch something; `floors` are heights in the source and here."""
-    theirs, (ours, turns) = joint_transforms(source)[0], joint_transforms(motion)
-    goals = {}
-    for side in SIDES:
-        pulls = list(_pulls(source.skeleton, theirs, motion.skeleton, ours, side, ratio, floors))
-        total = sum(weight for weight, _ in pulls)
-        if np.any(total > 0):
-            pull = sum(weight[:, None] * way for weight, way in pulls) / np.maximum(total, 1.0)[:, None]
-            hand = motion.skeleton.index(f"{side}_hand")
-            goals[motion.skeleton.names[hand]] = (
-                ours[:, hand] + pull, rotations.quaternion_from_matrix(turns[:, hand]),
-            )  # fmt: skip
-    if not goals:
-        return motion
-    return following(
-        motion,
-        lambda frame: [
-            c for name, (at, turn) in goals.items() for c in transform(name, at[frame], turn[frame])
+    """The motion with these handles at their places, in some of its frames."""
+    part = following(
+        motion[frames],
+        lambda at: [
+            c for on, place, turn in held for c in transform(on, place[frames[at]], turn[frames[at]])
         ],
-        _arm_metric(motion.skeleton),
-        progress,
+        metric,
     )
+    roots, turns = motion.root_positions.copy(), motion.rotations.copy()
+    roots[frames], turns[frames] = part.root_positions, part.rotations
+    return motion.with_frames(roots, rotations.continuous(turns))
 
 
-def _pulls(
-    source: Skeleton,
-    theirs: Float[Array, "frames _ 3"],
-    target: Skeleton,
-    ours: Float[Array, "frames joints 3"],
-    side: str,
-    ratio: float,
-    floors: tuple[float, float],
-) -> Iterator[tuple[Float[Array, "frames"], Float[Array, "frames 3"]]]:
-    """For everything a hand may touch: how much it does, and the way to where it would touch it."""
-    stature, other = source.height, next(one for one in SIDES if one != side)
-    hand, own = theirs[:, source.index(f"{side}_hand")], ours[:, target.index(f"{side}_hand")]
-
-    def nearness(distance: Array, reach: tuple[float, float]) -> Float[Array, "frames"]:
-        near, far = (stature * part for part in reach)
-        return smoothstep((far - distance) / (far - near))
-
-    up = np.array([0.0, 1.0, 0.0])
-    height = hand[:, 1] - floors[0]
-    yield nearness(height, _FLOOR), (ratio * height + floors[1] - own[:, 1])[:, None] * up
-    apart = hand - theirs[:, source.index(f"{other}_hand")]
-    here = own - ours[:, target.index(f"{other}_hand")]
-    yield nearness(np.linalg.norm(apart, axis=-1), _HAND), 0.5 * (ratio * apart - here)
-    bones = [(f"{one}_thigh", f"{one}_shin", _LIMB) for one in SIDES] + [("head", "head", _HEAD)]
-    for top, end, reach in bones:
-        ends = [theirs[:, source.index(role)] for role in (top, end)]
-        part = _nearest_part(hand, *ends)
-        away = hand - ends[0] - part * (ends[1] - ends[0])
-        first, last = (ours[:, target.index(role)] for role in (top, end))
-        at = first + part * (last - first)
-        yield nearness(np.linalg.norm(away, axis=-1), reach), at + ratio * away - own
-
-
-def _nearest_part(
-    point: Float[Array, "frames 3"], first: Float[Array, "frames 3"], last: Float[Array, "frames 3"]
-) -> Float[Array, "frames 1"]:
-    """How far along a bone its nearest point to another point is, from 0 to 1."""
-    bone = last - first
-    along = np.sum((point - first) * bone, axis=-1) / np.maximum(np.sum(bone * bone, axis=-1), 1e-12)
-    return np.clip(along, 0.0, 1.0)[:, None]
-
-
-def _arm_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
-    arms = [
-        path(skeleton, skeleton.index(f"{side}_upper_arm"), skeleton.index(f"{side}_hand")) for side in SIDES
+def _held(motion: Motion, roles: Sequence[str]) -> list[Held]:
+    """The joints with these roles as they are in the world."""
+    positions, turns = joint_transforms(motion)
+    joints = [motion.skeleton.index(role) for role in roles]
+    return [
+        (Handle(role), positions[:, joint], rotations.quaternion_from_matrix(turns[:, joint]))
+        for role, joint in zip(roles, joints, strict=True)
     ]
-    return metric_of(skeleton, {joint for arm in arms for joint in arm})
+
+
+def _reaching_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
+    """Arms move first, then the trunk, then the pelvis; the legs follow."""
+
+    def between(top: str, end: str) -> set[int]:
+        ends = [[skeleton.index(role.format(side)) for role in (top, end)] for side in SIDES]
+        return {joint for first, last in ends for joint in path(skeleton, first, last)}
+
+    limbs = between("{}_upper_arm", "{}_hand") | between("{}_thigh", "{}_foot")
+    trunk = between("pelvis", "{}_upper_arm") - limbs
+    metric = metric_of(skeleton, limbs, root=_ROOT) + _TRUNK * metric_of(skeleton, trunk)
+    metric[3:ROOT_FREEDOMS] = _PELVIS
+    return metric

@@ -22,7 +22,7 @@ from poise.skeleton.fingers import finger_joints
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.retarget import scaled_places
-from poise.skeleton.roles import MAIN_ROLES, TRUNK_ROLES, path
+from poise.skeleton.roles import MAIN_ROLES, SIDES, TRUNK_ROLES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -44,7 +44,7 @@ def carried(motion: Motion, target: Skeleton, *, usual: Float[Array, "joints 4"]
     local[:, 1:] = np.swapaxes(turned[:, target.parents[1:]], -1, -2) @ turned[:, 1:]
     local[:, target.is_end_site] = np.eye(3)
     quaternions = rotations.continuous(rotations.canonical(rotations.quaternion_from_matrix(local)))
-    places = _root_places(positions[:, source.index("pelvis")], source, target, quaternions)
+    places = _root_places(hips(positions, source), source, target, quaternions)
     origin = replace(motion.origin, character="")
     return Motion(target, motion.fps, places, quaternions, name=motion.name, origin=origin)
 
@@ -137,15 +137,20 @@ def _heading_of(turns: Float[Array, "frames 3 3"]) -> Float[Array, "frames 3 3"]
     )
 
 
+def hips(positions: Float[Array, "frames joints 3"], skeleton: Skeleton) -> Float[Array, "frames 3"]:
+    """The middle between the hip joints, from which legs are measured: rigs put the joint of the pelvis elsewhere."""
+    return np.mean([positions[:, skeleton.index(f"{side}_thigh")] for side in SIDES], axis=0)
+
+
 def _root_places(
-    pelvis: Float[Array, "frames 3"],
+    middle: Float[Array, "frames 3"],
     source: Skeleton,
     target: Skeleton,
     quaternions: Float[Array, "frames joints 4"],
 ) -> Float[Array, "frames 3"]:
-    """Root positions of the target for which its pelvis follows the source's path, scaled."""
-    own = world_transforms(target, np.zeros_like(pelvis), quaternions)[0][:, target.index("pelvis")]
-    return np.asarray(scaled_places(pelvis, source, target) - own)
+    """Root positions of the target for which its hips follow the source's path, scaled."""
+    own = hips(world_transforms(target, np.zeros_like(middle), quaternions)[0], target)
+    return np.asarray(scaled_places(middle, source, target) - own)
 
 
 def _uprightness(motion: Motion) -> float:

@@ -1,0 +1,182 @@
+"""Hands that touch the floor, each other, a thigh or the head, and where that is on another body.
+
+The palm touches. Its place on another body is the same fraction of the same bone, at the same distance, scaled by the
+legs; on the floor, the same height. Hands near each other keep the scaled way from one to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+from jaxtyping import Bool, Float
+
+from poise.geometry.splines import smoothstep
+from poise.motion.gaps import runs
+from poise.motion.motion import Motion
+from poise.motion.world import joint_transforms
+from poise.skeleton.neutral import LEFT, neutral_pose
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
+
+if TYPE_CHECKING:
+    from poise.skeleton.pose_space import Handle
+
+PALM = 0.05  # of stature, from the wrist
+
+_FLOOR, _LIMB, _HEAD, _HAND = 0.07, 0.055, 0.125, 0.08  # of stature: a palm that is nearer touches
+_EASE, _CHANGE = 0.5, 0.15  # seconds in which a hand turns to what it touches, and from that to another thing
+
+
+@dataclass(frozen=True, eq=False)
+class PosedBody:
+    """The joints and palms (left, right) of a motion, and the rotations of its pelvis."""
+
+    skeleton: Skeleton
+    positions: Float[Array, "frames joints 3"]
+    palms: Float[Array, "2 frames 3"]
+    turns: Float[Array, "frames 3 3"]
+
+    @classmethod
+    def of(cls, motion: Motion, palms: Sequence[Handle]) -> PosedBody:
+        """Those of a motion."""
+        positions, turns = joint_transforms(motion)
+        joints = [motion.skeleton.index(palm.joint) for palm in palms]
+        ways = [turns[:, joint] @ np.array(palm.offset) for joint, palm in zip(joints, palms, strict=True)]
+        places = np.stack([positions[:, joint] + way for joint, way in zip(joints, ways, strict=True)])
+        return cls(motion.skeleton, positions, places, turns[:, motion.skeleton.index("pelvis")])
+
+    def at(self, role: str) -> Float[Array, "frames 3"]:
+        """The positions of the joint with a role."""
+        found: Array = self.positions[:, self.skeleton.index(role)]
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class Touch:
+    """A hand (0 is left) and one thing: when it touches it, and where its palm would be on another body."""
+
+    hand: int
+    touching: Bool[Array, "frames"]
+    place: Callable[[PosedBody], Float[Array, "frames 3"]]
+
+
+def palm_handles(
+    skeleton: Skeleton, length: float, samples: Float[Array, "frames joints 4"] | None = None
+) -> list[Handle]:
+    """The palms (left, right), at this distance from the wrists."""
+    from poise.skeleton.pose_space import Handle
+
+    neutral, found = neutral_pose(skeleton, samples), []
+    for side, out in zip(SIDES, (LEFT, -LEFT), strict=True):
+        hand = skeleton.index(f"{side}_hand")
+        x, y, z = neutral.local(hand, length * out).tolist()
+        found.append(Handle(skeleton.names[hand], (x, y, z)))
+    return found
+
+
+def hand_touches(source: Motion, *, ratio: float, floors: tuple[float, float]) -> list[Touch]:
+    """Everything that hands touch; elsewhere lengths are `ratio` times as long. `floors` are heights here and there."""
+    skeleton = source.skeleton
+    there = PosedBody.of(source, palm_handles(skeleton, PALM * skeleton.height, source.rotations))
+    return [
+        Touch(hand, near, place)
+        for hand in range(2)
+        for near, place in _near(there, hand, ratio, floors)
+        if np.any(near)
+    ]
+
+
+def palm_goals(
+    touches: Sequence[Touch], start: PosedBody, now: PosedBody, fps: float
+) -> Float[Array, "2 frames 3"]:
+    """Where the palms go from where they start: to what they touch on the body as it is now, eased in between.
+
+    Between touches, a palm is shifted as in the last and the next one, seen from the pelvis.
+    """
+    goals = start.palms.copy()
+    for hand in {touch.hand for touch in touches}:
+        own = [touch for touch in touches if touch.hand == hand]
+        ways = [touch.place(now) - start.palms[hand] for touch in own]
+        weights, shifts = zip(
+            *(
+                _eased(np.einsum("fba,fb->fa", now.turns, way), touch.touching, _CHANGE * fps)
+                for touch, way in zip(own, ways, strict=True)
+            ),
+            strict=True,
+        )
+        mean = np.sum(shifts, axis=0) / np.maximum(np.sum(weights, axis=0), 1.0)[:, None]
+        _, eased = _eased(mean, np.any([touch.touching for touch in own], axis=0), _EASE * fps)
+        goals[hand] += np.einsum("fab,fb->fa", now.turns, eased)
+    return goals
+
+
+def _near(
+    there: PosedBody, hand: int, ratio: float, floors: tuple[float, float]
+) -> Iterator[tuple[Bool[Array, "frames"], Callable[[PosedBody], Float[Array, "frames 3"]]]]:
+    """For everything that a hand may touch: when it does, and its place elsewhere."""
+    palm, stature = there.palms[hand], there.skeleton.height
+    height = palm[:, 1] - floors[0]
+    yield height < _FLOOR * stature, _at_height(hand, ratio * height + floors[1])
+    apart = palm - there.palms[1 - hand]
+    yield _length(apart) < _HAND * stature, _around_the_middle(0.5 * ratio * apart)
+    for top, end, reach in (*((f"{s}_thigh", f"{s}_shin", _LIMB) for s in SIDES), ("head", "head", _HEAD)):
+        part = _nearest_part(palm, there.at(top), there.at(end))
+        away = palm - _between(there, top, end, part)
+        yield _length(away) < reach * stature, _beside(top, end, part, ratio * away)
+
+
+def _at_height(hand: int, height: Float[Array, "frames"]) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
+    def place(here: PosedBody) -> Float[Array, "frames 3"]:
+        found = here.palms[hand].copy()
+        found[:, 1] = height
+        return found
+
+    return place
+
+
+def _around_the_middle(away: Float[Array, "frames 3"]) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
+    return lambda here: here.palms.mean(axis=0) + away
+
+
+def _beside(
+    top: str, end: str, part: Float[Array, "frames 1"], away: Float[Array, "frames 3"]
+) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
+    return lambda here: _between(here, top, end, part) + away
+
+
+def _between(body: PosedBody, top: str, end: str, part: Float[Array, "frames 1"]) -> Float[Array, "frames 3"]:
+    return (1.0 - part) * body.at(top) + part * body.at(end)
+
+
+def _eased(
+    shift: Float[Array, "frames 3"], touching: Bool[Array, "frames"], ease: float
+) -> tuple[Float[Array, "frames"], Float[Array, "frames 3"]]:
+    """The weights and shifts of a palm: one and its own while it touches, else those of the last and next, fading."""
+    weight, found = touching.astype(np.float64), np.where(touching[:, None], shift, 0.0)
+    for gap in runs(~touching):
+        ends, steps = (gap.start - 1, gap.stop), np.arange(1, gap.stop - gap.start + 1)
+        inside = [0 <= end < len(touching) for end in ends]
+        span = min(ease, len(steps) + 1) if all(inside) else ease
+        for end, away in zip(np.array(ends)[inside], np.array([steps, steps[::-1]])[inside], strict=True):
+            part = smoothstep(1.0 - away / span)
+            weight[gap] += part
+            found[gap] += part[:, None] * shift[end]
+    return weight, found
+
+
+def _length(way: Float[Array, "frames 3"]) -> Float[Array, "frames"]:
+    found: Array = np.linalg.norm(way, axis=-1)
+    return found
+
+
+def _nearest_part(
+    point: Float[Array, "frames 3"], first: Float[Array, "frames 3"], last: Float[Array, "frames 3"]
+) -> Float[Array, "frames 1"]:
+    """How far along a bone its nearest point to another point is, from 0 to 1."""
+    bone = last - first
+    along = np.sum((point - first) * bone, axis=-1) / np.maximum(np.sum(bone * bone, axis=-1), 1e-12)
+    return np.clip(along, 0.0, 1.0)[:, None]
