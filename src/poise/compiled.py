@@ -20,18 +20,27 @@ _OPTIONS: dict[str, Any] = {
 
 
 def compiled(function: Function) -> Function:
-    """Compile on first call and cache on disk, with float64 semantics (no fastmath: it changes bits between runs).
+    """Compile on first call and cache on disk, with float64 semantics (no fastmath: it changes bits between machines).
 
     If no cache folder is writable, as in some containers, the function is compiled at every start.
     """
+    return _compiled(function, {})
+
+
+def compiled_sums(function: Function) -> Function:
+    """Compile like `compiled`, with sums in any order, as BLAS takes them: for products with large matrices."""
+    return _compiled(function, {"fastmath": {"reassoc", "contract"}})
+
+
+def _compiled(function: Function, options: dict[str, Any]) -> Function:
     try:
-        return _compiled(function, cache=True)
+        return _dispatcher(function, options, cache=True)
     except RuntimeError:
-        return _compiled(function, cache=False)
+        return _dispatcher(function, options, cache=False)
 
 
-def _compiled(function: Function, *, cache: bool) -> Function:
-    dispatcher: Any = njit(cache=cache, **_OPTIONS)(function)
+def _dispatcher(function: Function, options: dict[str, Any], *, cache: bool) -> Function:
+    dispatcher: Any = njit(cache=cache, **_OPTIONS, **options)(function)
     if cache:
         _depend_on_callees(dispatcher, function)
         _ignore_unreadable_index(dispatcher._cache._cache_file)

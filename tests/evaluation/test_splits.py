@@ -1,16 +1,21 @@
 """Splits keep training and test apart, and files given by hand are checked before any work."""
 
+from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, PoiseError, SkeletonError, UnknownNameError
+from poise.evaluation import splits
 from poise.evaluation.report import Request
 from poise.evaluation.splits import SPLITS, load_split, split_of_files
 from poise.formats import write
 from poise.motion import Motion
 from poise.performer import PERFORMERS
+from poise.performer.bodies import Body
+from poise.priors.universal.recordings import PoseTable
 from real_data import recordings
 
 
@@ -31,6 +36,34 @@ def test_the_performer_needs_no_recordings(monkeypatch: pytest.MonkeyPatch, tmp_
     with pytest.raises(PoiseError, match="use the split performer") as told:
         load_split("walk")
     assert told.value.settings == ("split",)
+
+
+def test_strangers_are_tested_against_the_clips_that_the_weights_list(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    names = (
+        "01_01",
+        "26_01",
+        "26_02",
+        "02_01",
+    )  # 26 is among those that settings are chosen on, 02 a stranger
+    offsets = np.broadcast_to(Body().skeleton.offsets, (len(names), len(Body().skeleton), 3))
+    table = PoseTable(
+        joints=Body().skeleton.names,
+        parents=Body().skeleton.parents,
+        clips=names,
+        clip_of=np.repeat(np.arange(len(names)), 2),
+        rotations=np.zeros((2 * len(names), *offsets.shape[1:])),
+        roots=np.zeros((2 * len(names), 3)),
+        offsets=offsets,
+    )
+    monkeypatch.setattr(splits, "_archive", lambda: table)
+    for learned in (["01_01"], ["01_01", "26_02"]):
+        weights = replace(splits.shipped(), header={"learned_from": learned})
+        monkeypatch.setattr(splits, "shipped", lambda weights=weights: weights)
+        first = load_split("strangers")[0]
+        assert [clip.name for clip in first.train] == learned
+        assert [clip.name for clip in first.test] == ["02_01"]
 
 
 def test_bodies_of_one_topology_go_together(clips: list[Path]) -> None:

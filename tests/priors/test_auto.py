@@ -9,9 +9,11 @@ from poise import performer
 from poise.errors import PoiseError
 from poise.motion import Motion
 from poise.priors import registry
-from poise.priors.auto import HANDLES, AutoPrior
+from poise.priors.auto import HANDLES, AutoPrior, bagged
 from poise.priors.model_file import load, save
 from poise.priors.universal.prior import UniversalPrior
+from poise.solvers.solution import Status
+from poise.solvers.solve import solve
 
 
 @pytest.fixture(scope="module")
@@ -76,3 +78,44 @@ def test_a_file_keeps_where_the_expert_fades(auto: AutoPrior, tmp_path: Path) ->
 def test_clusters_are_of_a_gaussian(walk: Motion) -> None:
     with pytest.raises(PoiseError, match="clusters"):
         registry.learn([walk], "auto", registry.options_for("auto", {"expert": "local", "clusters": 5}))
+
+
+def test_experts_take_part_as_held_out_frames_decide(auto: AutoPrior, walk: Motion, tmp_path: Path) -> None:
+    kinds = [part.kind for part in auto.components]
+    assert kinds[:2] == ["universal", "gaussian"]
+    assert set(kinds[2:]) <= {"style", "local"}
+    assert min(auto.weights) > 0.0
+    save(auto, tmp_path / "mine.poise")
+    q = auto.space.q_from_frames(walk.root_positions[:1], walk.rotations[:1])[0]
+    hand = np.asarray(auto.space.pose_from_q(q).positions["left_hand"])
+    found = [
+        solve(model, {"left_hand": hand}, start=q, root="given")
+        for model in (auto, load(tmp_path / "mine.poise"))
+    ]
+    assert all(solution.status is Status.REACHED for solution in found)
+    np.testing.assert_allclose(found[1].q, found[0].q, atol=1e-5)
+
+
+def test_one_expert_is_the_only_one(walk: Motion) -> None:
+    prior = AutoPrior.learn([walk], expert="local")
+    assert [part.kind for part in prior.components] == ["universal", "local"]
+
+
+def test_of_a_few_frames_a_gaussian_is_learned(walk: Motion) -> None:
+    assert [part.kind for part in AutoPrior.learn([walk[:3]]).components] == ["universal", "gaussian"]
+
+
+def test_clear_evidence_chooses_one_blend_and_weak_evidence_a_mean() -> None:
+    candidates = np.array([[0.1, 0.9, 0.0], [0.1, 0.45, 0.45], [0.98, 0.01, 0.01]])
+    clear = np.tile([2.0, 1.0, 3.0], (60, 1))
+    np.testing.assert_allclose(bagged(candidates, clear), candidates[1])
+    weak = np.where(np.arange(60)[:, None] < 30, [2.0, 1.0, 3.0], [1.0, 2.0, 3.0])
+    people, first, second = bagged(candidates, weak)
+    assert people == pytest.approx(0.1)
+    assert 0.1 < second < 0.35
+    assert first + second == pytest.approx(0.9)
+
+
+def test_an_expert_with_little_weight_does_not_take_part() -> None:
+    candidates = np.array([[0.02, 0.94, 0.04]])
+    np.testing.assert_allclose(bagged(candidates, np.ones((10, 1))), [0.02 / 0.96, 0.94 / 0.96, 0.0])

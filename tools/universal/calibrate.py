@@ -2,7 +2,8 @@
 
 `python tools/universal/calibrate.py --data ARCHIVE --weights FOLDER/universal.safetensors`. From the recordings learned
 from: the range of each joint, a few poses far apart, how likely poses are, what bones say of joint zeros. From
-performers that were held out for this: by how much its deviations are too small.
+performers that were held out for this: by how much its deviations are too small. A network that learned from those too
+takes this from another one, trained alike without them (`--unseen FILE`).
 """
 
 from __future__ import annotations
@@ -46,22 +47,32 @@ def main() -> None:
     """Measure and write."""
     options = _options()
     table = read_table(options.data)
-    arrays, header = network.read_arrays(options.weights)
+    judged = options.unseen or options.weights
+    fitted = _fitted(table, judged)
+    chosen = [
+        [motion_of(table, k, frames=FRAMES) for k in np.flatnonzero(table.performers == who)]
+        for who in CHOICE
+    ]
+    grown = tempers(chosen)
+    again = judged != options.weights
+    arrays, tables, header, own = _fitted(table, options.weights) if again else fitted
+    tables["tempers"] = grown
+    tables["zeros.spread"] = tables["zeros.spread"] * np.outer(grown[3:], grown[3:])
+    _use(arrays | tables, header)
+    tables["quantiles"] = quantiles(table, header)
+    _write(tables, own | {"measured_on": CHOICE}, options.out)
+    print(f"{options.out}: tempers {np.round(tables['tempers'][6::3], 2).tolist()}")
+
+
+def _fitted(table: PoseTable, path: Path) -> tuple[dict[str, Array], dict[str, Array], dict, dict]:
+    """Weights, their tables without growth, and the headers of both; the prior then uses them."""
+    arrays, header = network.read_arrays(path)
     tables = ranges(table, arrays, header) | {"tempers": np.ones(layout.FREEDOMS)} | _named(_no_zeros())
     _use(arrays | tables, header)
     who, (known, unseen) = zeros(table, header)
     tables |= _named(known)
     _use(arrays | tables, header)
-    chosen = [
-        [motion_of(table, k, frames=FRAMES) for k in np.flatnonzero(table.performers == who)]
-        for who in CHOICE
-    ]
-    tables["tempers"] = grown = tempers(chosen)
-    tables["zeros.spread"] = known.spread * np.outer(grown[3:], grown[3:])
-    _use(arrays | tables, header)
-    tables["quantiles"] = quantiles(table, header)
-    _write(tables | {"unseen": unseen}, {"performers": who, "measured_on": CHOICE}, options.out)
-    print(f"{options.out}: tempers {np.round(tables['tempers'][6::3], 2).tolist()}")
+    return arrays, tables | {"unseen": unseen}, header, {"performers": who}
 
 
 def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str, Array]:
@@ -200,6 +211,7 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, required=True)
     parser.add_argument("--weights", type=Path, required=True)
+    parser.add_argument("--unseen", type=Path, help="weights trained alike, without the held-out performers")
     parser.add_argument("--out", type=Path, default=network.TABLES)
     return parser.parse_args()
 

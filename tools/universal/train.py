@@ -50,7 +50,9 @@ def main() -> None:
     held = {name for draw in STRANGERS for name in draw} | set(CHOICE)
     known = [p for p in sorted(set(table.performers)) if p not in held]
     aside = known[1 :: options.aside] if options.aside else []
-    learned = frames_of(table, [p for p in known if p not in aside], device)
+    known = [p for p in known if p not in aside]
+    performers = [*known, *(CHOICE if options.final else ())]
+    learned = frames_of(table, performers, device)
     chosen = frames_of(table, [*CHOICE, *aside], device)
     body = Body(
         table.parents.tolist(),
@@ -63,7 +65,7 @@ def main() -> None:
     trainer = Trainer(sampler, checks, options)
     trainer.run()
     header = {
-        "learned_from": [c for c, p in zip(table.clips, table.performers, strict=True) if p not in held],
+        "learned_from": [c for c, p in zip(table.clips, table.performers, strict=True) if p in performers],
         "strangers": STRANGERS, "chosen_on": CHOICE, "steps": trainer.step, "seed": options.seed,
         "batch": options.batch,
         "database": "CMU Graphics Lab Motion Capture Database, mocap.cs.cmu.edu, NSF EIA-0196217",
@@ -351,6 +353,11 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--show", type=float, default=10.0, help="seconds between lines of the bar")
     parser.add_argument(
         "--aside", type=int, default=0, help="keep one performer in so many aside, to choose settings by"
+    )
+    parser.add_argument(
+        "--final",
+        action="store_true",
+        help="learn from the performers that settings were chosen on too, once all is chosen",
     )
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument(

@@ -17,8 +17,8 @@ from poise.priors.universal.network import ZeroWeights
 
 Array = np.ndarray
 # To choose from by leaving out one performer after another, for every part of the body:
-LENGTHS = (0.15, 0.3, 0.6)  # squares of the kernel's length, of the median square distance between bodies
-NOISES = (0.03, 0.1, 0.3, 1.0, 3.0)  # variances, of the kernel's
+LENGTHS = (0.15, 0.6, 2.4)  # squares of the kernel's length, of the median square distance between bodies
+NOISES = (0.01, 0.03, 0.1, 0.3, 1.0, 3.0)  # variances, of the kernel's
 PARTS = (
     ("root", "Back", "Spine"),
     ("Leg",),

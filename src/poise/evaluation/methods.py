@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Any, Protocol, runtime_checkable
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Float
@@ -15,7 +15,7 @@ from poise.evaluation.report import Request, Row
 from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
 from poise.priors import medoids, mgik
-from poise.priors.auto import AutoPrior
+from poise.priors.auto import EXPERTS, AutoPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
@@ -36,7 +36,7 @@ Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array
 Learner = Callable[[Sequence[Motion]], Prior]
 Measured = Callable[[Learner, Sequence[Fold]], Mapping[str, float]]
 
-STYLE: dict[str, Any] = {"dimensions": 3, "active": 100}
+STYLE = EXPERTS["style"]
 """Settings of the method "style": Grochow et al. 2004 found three dimensions suitable for all their data."""
 
 

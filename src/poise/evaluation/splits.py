@@ -11,6 +11,7 @@ from poise.errors import InvalidValueError, PoiseError, SkeletonError, UnknownNa
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_file, find_recordings
+from poise.priors.universal.network import shipped
 from poise.priors.universal.recordings import ARCHIVE, CHOICE, STRANGERS, PoseTable, motion_of, read_table
 
 SPORT = ("02_05", "02_07", "02_09", "06_03", "06_14", "63_03", "63_20", "124_01", "124_05", "124_07")
@@ -207,11 +208,12 @@ def _everything() -> list[Fold]:
 
 
 def _strangers(draws: Sequence[Sequence[str]] = STRANGERS) -> list[Fold]:
-    """Choices of performers that the universal prior was not trained on, against its training clips."""
-    table = _archive()
-    held = {name for draw in (*STRANGERS, CHOICE) for name in draw}
+    """Choices of performers that the universal prior was not trained on, against the clips that its file lists."""
+    table, learned = _archive(), set(shipped().header["learned_from"])
+    train = tuple(
+        motion_of(table, k, every=EVERY_LEARNED) for k, name in enumerate(table.clips) if name in learned
+    )
     clips = list(enumerate(table.performers))
-    train = tuple(motion_of(table, clip, every=EVERY_LEARNED) for clip, who in clips if who not in held)
     return [Fold(train, tuple(motion_of(table, k) for k, who in clips if who in draw)) for draw in draws]
 
 

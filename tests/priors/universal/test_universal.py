@@ -81,6 +81,20 @@ def test_five_handles_and_the_root_pose_another_body(other: UniversalPrior, walk
     assert missed(other, solution.q, q) < 0.03
 
 
+def test_handles_are_met_by_the_legs_rather_than_the_back_but_claims_stay(
+    other: UniversalPrior, walk: Motion
+) -> None:
+    handles, q = other.space.handles(FIVE), recorded(other, walk, 11)
+    guide = other.guide(handles)
+    state = guide.seen_from(q, other.space.handle_positions(q, handles)[0], given=True)
+    (form,), _ = guide.forms(q, state, ())
+    moving = [other.space.skeleton.names[joint] for joint in other.space.moving]
+    grown = np.sqrt(np.diag(form.covariance) / np.diag(state.covariance))[6:].reshape(-1, 3)
+    assert grown[moving.index("LeftLeg")] == pytest.approx(1.25)
+    assert grown[moving.index("Spine1")] == pytest.approx(0.85)
+    assert guide.spread(q, state)[1][6:, 6:] == pytest.approx(state.covariance[6:, 6:])
+
+
 def test_a_free_root_is_found_wherever_the_body_stands_and_faces(other: UniversalPrior, walk: Motion) -> None:
     q = recorded(other, walk, 11)
     names = (*FIVE, "pelvis")

@@ -117,7 +117,7 @@ class LatentGuide(Guide):
         if free_root and len(targets):
             q[:3], q[3:ROOT_SIZE] = self.place_root(targets)
         numbers = nearest_apart(self._positions, self._latents, q, targets, self._apart, STARTS)
-        return [Start(self._posed(q, number), self._latents[number]) for number in numbers.tolist()]
+        return [self._started(q, number) for number in numbers.tolist()]
 
     def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Float[Array, "latent"]:
         """The latent point of a pose."""
@@ -143,7 +143,7 @@ class LatentGuide(Guide):
         if len(targets) == 0:
             return None
         number = elsewhere(self._positions, self._latents, q, targets, state, self._same_basin)
-        return None if number < 0 else Start(self._posed(q, number), self._latents[number])
+        return None if number < 0 else self._started(q, number)
 
     def loss(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
         """L_IK (Eq. 3)."""
@@ -254,9 +254,9 @@ class LatentGuide(Guide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _posed(self, q: Float[Array, "size"], number: int) -> Float[Array, "size"]:
-        """An active pose with the root of another."""
-        return np.concatenate([q[:ROOT_SIZE], self._poses[number]])
+    def _started(self, q: Float[Array, "size"], number: int) -> Start:
+        """An active pose with the root of another, and its latent point, writable as every state of a solve is."""
+        return Start(np.concatenate([q[:ROOT_SIZE], self._poses[number]]), self._latents[number].copy())
 
     def _aims(self, form: LatentForm, q: Float[Array, "size"]) -> Float[Array, "checks"]:
         """The residuals that the maps do not determine: the root's scaled up, and contrasts between motion and pose."""

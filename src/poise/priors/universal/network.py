@@ -1,7 +1,7 @@
 """The network's weights that come with Poise, and its compiled evaluation for one input.
 
-Matrices are bytes with scales in the file and float32 in memory; of the first layer, only rows with a nonzero input
-are read.
+Matrices are bytes with scales, in the file and in memory: reading them takes most of the time of an evaluation. Of the
+first layer, only rows with a nonzero input are read.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from jaxtyping import Float
 
-from poise.compiled import compiled
+from poise.compiled import compiled, compiled_sums
 from poise.priors.universal import layout
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
@@ -34,13 +34,17 @@ class NetworkLayers(NamedTuple):
     """The arrays of the compiled evaluation; matrices are (outputs, inputs), but the first is (inputs, width)."""
 
     first: Array
+    first_scales: Array  # (inputs,)
     first_bias: Array
     norms: Array  # (blocks + 1, 2, width): scale and shift before each block and before the heads
     inner: Array  # (blocks, 2, width, width)
+    scales: Array  # (blocks, 2, width)
     biases: Array  # (blocks, 2, width)
     mean: Array
+    mean_scales: Array
     mean_bias: Array
     spread: Array
+    spread_scales: Array
     spread_bias: Array
 
 
@@ -117,15 +121,20 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
     blocks = range(sum(name.endswith("up.weight") for name in found))
     pairs = [(f"blocks.{k}.up", f"blocks.{k}.down") for k in blocks]
     norms = [*(f"blocks.{k}.norm" for k in blocks), "norm"]
+    matrices, scales = _in_bytes(found)
     layers = NetworkLayers(
-        first=np.ascontiguousarray(found["first.weight"].T),
+        first=np.ascontiguousarray(matrices["first"].T),
+        first_scales=scales["first"],
         first_bias=found["first.bias"],
         norms=np.stack([[found[f"{name}.weight"], found[f"{name}.bias"]] for name in norms]),
-        inner=np.stack([[found[f"{name}.weight"] for name in pair] for pair in pairs]),
+        inner=np.stack([[matrices[name] for name in pair] for pair in pairs]),
+        scales=np.stack([[scales[name] for name in pair] for pair in pairs]),
         biases=np.stack([[found[f"{name}.bias"] for name in pair] for pair in pairs]),
-        mean=found["mean.weight"],
+        mean=matrices["mean"],
+        mean_scales=scales["mean"],
         mean_bias=found["mean.bias"],
-        spread=found["spread.weight"],
+        spread=matrices["spread"],
+        spread_scales=scales["spread"],
         spread_bias=found["spread.bias"],
     )
     plain = {
@@ -146,6 +155,14 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
     return Weights(layers, postures, zeros, header=header, **plain)
 
 
+def _in_bytes(arrays: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
+    """The matrices and their scales, by the layer's name; those of a file keep their bytes."""
+    named = {name: array for name, array in arrays.items() if name.endswith(".weight") and array.ndim == 2}
+    found = {name.removesuffix(".weight"): in_bytes(name, array) for name, array in named.items()}
+    scales = {name: own[f"{name}.weight{SCALE}"].astype(np.float32).ravel() for name, own in found.items()}
+    return {name: own[f"{name}.weight"] for name, own in found.items()}, scales
+
+
 @compiled
 def evaluate(
     layers: NetworkLayers, inputs: Array, shifts: Array, hidden: Array, mean: Array, spread: Array
@@ -158,25 +175,34 @@ def evaluate(
     h, normed, between = layers.first_bias.copy(), np.empty(width, np.float32), np.empty(width, np.float32)
     for i in range(len(inputs)):
         if inputs[i] != 0.0:
-            h += inputs[i] * layers.first[i]
+            value, row = np.float32(inputs[i]) * layers.first_scales[i], layers.first[i]
+            for k in range(width):
+                h[k] += value * np.float32(row[k])
     for block in range(len(layers.inner)):
         if len(shifts) > 0:
             h += shifts[block]
         _normed(h, layers.norms[block], normed)
-        np.dot(layers.inner[block, 0], normed, between)
+        _product(layers.inner[block, 0], layers.scales[block, 0], layers.biases[block, 0], normed, between)
         for i in range(width):
-            value = between[i] + layers.biases[block, 0, i]
-            between[i] = value / (np.float32(1.0) + np.exp(-value))
-        np.dot(layers.inner[block, 1], between, normed)
-        h += normed + layers.biases[block, 1]
+            between[i] = between[i] / (np.float32(1.0) + np.exp(-between[i]))
+        _product(layers.inner[block, 1], layers.scales[block, 1], layers.biases[block, 1], between, normed)
+        h += normed
     if len(shifts) > 0:
         h += shifts[-1]
     _normed(h, layers.norms[-1], hidden)
-    np.dot(layers.mean, hidden, mean)
-    mean += layers.mean_bias
+    _product(layers.mean, layers.mean_scales, layers.mean_bias, hidden, mean)
     if len(spread) > 0:
-        np.dot(layers.spread, hidden, spread)
-        spread += layers.spread_bias
+        _product(layers.spread, layers.spread_scales, layers.spread_bias, hidden, spread)
+
+
+@compiled_sums
+def _product(matrix: Array, scales: Array, bias: Array, inputs: Array, out: Array) -> None:
+    """A layer's values: a matrix in bytes, with a scale and a bias per row, times its inputs."""
+    for i in range(len(out)):
+        row, total = matrix[i], np.float32(0.0)
+        for k in range(len(inputs)):
+            total += np.float32(row[k]) * inputs[k]
+        out[i] = total * scales[i] + bias[i]
 
 
 @compiled

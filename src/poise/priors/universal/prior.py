@@ -39,7 +39,7 @@ from poise.priors.universal.inputs import (
     show_velocities,
 )
 from poise.priors.universal.network import ANY, NamedPrediction, asked, mean_of, posture_shares, shipped
-from poise.priors.universal.zeros import Zeros, of_anyone, of_bones, on_maps
+from poise.priors.universal.zeros import Performers, Zeros, of_anyone, of_bones, on_maps
 from poise.savable import Savable
 from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, matrix_from_wxyz
@@ -48,7 +48,7 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 NEAR = 0.12  # metres: largest handle residual at which the previous root is reused
-SEVERAL = 4  # handles that say where a body of the frame before went
+SEVERAL = 4  # handles that say where a body of the frame before went; so do both feet
 SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # handles to learn joint zeros from
 APART = 0.5  # seconds between the frames from which joint zeros are learned
 LOWEST, HIGHEST = (
@@ -57,17 +57,26 @@ LOWEST, HIGHEST = (
 )  # metres: if all handles are between these heights, the floor is at y = 0
 RULED_OUT = 0.03  # postures less likely than this are skipped
 SIDEWAYS = 0.05  # metres: smallest distance between left and right handles that determines the heading
+FINISH = {
+    "Hand": 0.85, "Finger": 0.85, "Thumb": 0.85, "Back": 0.85, "Spine": 0.85, "Foot": 1.1, "Toe": 1.1, "Leg": 1.25,
+    "Neck": 1.25, "Head": 1.25,
+}  # factors on the deviations of joints when handles are met, not on those reported; chosen by errors  # fmt: skip
 AHEAD = 0.85  # cosine between a look-at axis and the face's own above which they count as the same
 _PAIRS = tuple(
     (row, layout.POINTS.index(name.replace("Left", "Right")))
     for row, name in enumerate(layout.POINTS)
     if name.startswith("Left")
 )
+_FEET = {layout.POINTS.index("LeftFoot"), layout.POINTS.index("RightFoot")}
 _UP = np.array([0.0, 1.0, 0.0])
 _TRUNK = tuple(layout.TURNS.index(name) for name in ("Hips", "Spine1", "Head"))
 _ZEROS = layout.FREEDOMS - 3
 _PERFORMER: Declared = {
     "mean": Numbers(axes=f"{_ZEROS}"), "spread": Numbers(axes=f"{_ZEROS} {_ZEROS}", definite=True),
+}  # fmt: skip
+_PERFORMERS: Declared = {
+    "bodies": Numbers(axes="bodies joints 3"), "means": Numbers(axes=f"bodies {_ZEROS}"),
+    "spreads": Numbers(axes=f"bodies {_ZEROS} {_ZEROS}", definite=True),
 }  # fmt: skip
 
 
@@ -77,31 +86,48 @@ class UniversalPrior(Savable):
     kind = "universal"
     about = "the universal prior, which Poise ships; it learns the joint calibration of your clips"
     Options = PriorOptions
-    held_out = HeldOut(0.24, 0.211, 1.15, (0.536, 0.944, 1.56, 2.49, 3.35, 6.23))
+    held_out = HeldOut(0.257, 0.226, 1.08, (0.577, 1.0, 1.64, 2.52, 3.3, 5.5))
     """On the training performers, with joint zeros predicted from their bones, by tools/calibrate.py."""
-    schema = Schema({"performer": flag}, lambda header, _lengths: _PERFORMER if header["performer"] else {})
+    schema = Schema(
+        {"performer": flag},
+        lambda header, _lengths: {
+            **(_PERFORMER if header["performer"] else {}), **(_PERFORMERS if header["performers"] else {})
+        },
+        later={"performers": (flag, False)},
+    )  # fmt: skip
 
-    def __init__(self, skeleton: Skeleton | None = None, zeros: Zeros | None = None) -> None:
+    def __init__(
+        self,
+        skeleton: Skeleton | None = None,
+        zeros: Zeros | None = None,
+        performers: Performers | None = None,
+    ) -> None:
         skeleton, self.weights = skeleton or Body().skeleton, shipped()
         self.fit = fitted(skeleton, self.weights)
         self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
         expected = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
-        self.zeros, self._performer = expected if zeros is None else zeros, zeros is not None
+        own = performers.zeros_of(skeleton) if performers is not None else None
+        self.zeros, self._learned, self._performers = own or zeros or expected, zeros, performers
 
     @classmethod
     def learn(
         cls, motions: Sequence[Motion], *, progress: Callable[[float], None] = lambda _: None
     ) -> UniversalPrior:
-        """The prior on the clips' skeleton, with the joint zeros of their performer."""
+        """The prior on the clips' skeleton, with the joint zeros of their performers."""
         skeleton, _ = common_frames(motions)
-        prior = cls(skeleton)
-        gaps = np.concatenate([prior.on_body(motion.skeleton)._gaps(motion) for motion in motions])
-        middle = np.median(gaps, axis=0)
-        noise = (gaps - middle).T @ (gaps - middle) / len(gaps) + _SHARED * np.eye(len(middle))
-        rows = np.pad(prior.fit.maps, ((0, 0), (3, 0)))
-        seen = middle + rows @ prior.zeros.mean
+        seen = [cls(motion.skeleton)._seen(motion) for motion in motions]
+        bodies, whose = np.unique(
+            [motion.skeleton.offsets.round(4) for motion in motions], axis=0, return_inverse=True
+        )
+        learned = [
+            cls(motions[mine[0]].skeleton)._zeros_after([seen[k] for k in mine])
+            for mine in (np.flatnonzero(whose.ravel() == body) for body in range(len(bodies)))
+        ]
         progress(1.0)
-        return cls(skeleton, prior.zeros.after(rows, seen, noise / len(gaps)))
+        if len(learned) == 1:
+            return cls(skeleton, learned[0])
+        performers = Performers(bodies, *map(np.stack, zip(*learned, strict=True)))
+        return cls(skeleton, cls(skeleton)._zeros_after(seen), performers)
 
     @classmethod
     def of_people(cls) -> UniversalPrior:
@@ -111,15 +137,21 @@ class UniversalPrior(Savable):
     @classmethod
     def restored(cls, stored: Stored) -> UniversalPrior:
         """Create the prior on the stored body."""
-        return cls(stored.space.skeleton, Zeros(**stored.arrays) if stored.header["performer"] else None)
+        arrays, header = stored.arrays, stored.header
+        return cls(
+            stored.space.skeleton,
+            Zeros(*(arrays[name] for name in Zeros._fields)) if header["performer"] else None,
+            Performers(*(arrays[name] for name in Performers._fields)) if header["performers"] else None,
+        )
 
     def arrays(self) -> dict[str, Array]:
-        """The performer's joint zeros, if learned from clips; the weights come with Poise."""
-        return self.zeros._asdict() if self._performer else {}
+        """The performers' joint zeros, if learned from clips; the weights come with Poise."""
+        known = (self._learned, self._performers)
+        return {name: array for one in known if one is not None for name, array in one._asdict().items()}
 
     def header(self) -> dict[str, Any]:
         """Whether joint zeros were learned from clips."""
-        return {"performer": self._performer}
+        return {"performer": self._learned is not None, "performers": self._performers is not None}
 
     @property
     def summary(self) -> str:
@@ -149,8 +181,8 @@ class UniversalPrior(Savable):
         return self._unasked.mean[ROOT_SIZE:]
 
     def on_body(self, skeleton: Skeleton) -> UniversalPrior:
-        """The same prior on another skeleton; learned joint zeros of the performer are kept."""
-        return kept_from(self, UniversalPrior(skeleton, self.zeros if self._performer else None))
+        """The same prior on another skeleton; joint zeros are those of its performer, if learned, or of all."""
+        return kept_from(self, UniversalPrior(skeleton, self._learned, self._performers))
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
         """Return the guide for these handles; with a frame rate, it uses their velocities."""
@@ -171,13 +203,21 @@ class UniversalPrior(Savable):
         """The percentage of recorded poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
 
-    def _gaps(self, motion: Motion) -> Float[Array, "frames maps"]:
-        """Differences between recorded and expected maps, given a clip's handles, every `APART` seconds."""
+    def _seen(self, motion: Motion) -> tuple[Float[Array, "frames maps"], Float[Array, "frames maps"]]:
+        """Recorded maps, and those expected given a clip's handles, every `APART` seconds."""
         handles, every = self.space.handles(SHOWN), max(1, round(motion.fps * APART))
         poses = self.space.q_from_frames(motion.root_positions[::every], motion.rotations[::every])
         guide, shown = self.guide(handles), self.space.points(poses, handles)
         seen = [guide.seen_from(q, targets, given=True) for q, targets in zip(poses, shown, strict=True)]
-        return np.stack([q[ROOT_SIZE:] - one.mean[ROOT_SIZE:] for q, one in zip(poses, seen, strict=True)])
+        return poses[:, ROOT_SIZE:], np.stack([one.mean[ROOT_SIZE:] for one in seen])
+
+    def _zeros_after(self, seen: Sequence[tuple[Array, Array]]) -> Zeros:
+        """The joint zeros after recorded and expected maps were seen."""
+        gaps = _gaps(*map(np.concatenate, zip(*seen, strict=True)))
+        middle = np.median(gaps, axis=0)
+        noise = (gaps - middle).T @ (gaps - middle) / len(gaps) + _SHARED * np.eye(len(middle))
+        rows = np.pad(self.fit.maps, ((0, 0), (3, 0)))
+        return self.zeros.after(rows, middle + rows @ self.zeros.mean, noise / len(gaps))
 
     @cached_property
     def _unasked(self) -> ExpectedPose:
@@ -187,6 +227,18 @@ class UniversalPrior(Savable):
         root = np.zeros(self.space.size)
         root[3] = 1.0
         return guide.seen_from(root, np.empty((0, 3)), given=True)
+
+
+def _gaps(maps: Float[Array, "frames maps"], expected: Float[Array, "frames maps"]) -> Array:
+    """Differences from the expected maps; of a rotation's two maps, the one that differs as in the first frame.
+
+    A joint that was calibrated half a turn away would else differ by pi in one frame and by -pi in the next.
+    """
+    turns = maps.reshape(len(maps), -1, 3)
+    angle = np.maximum(np.linalg.norm(turns, axis=-1, keepdims=True), 1e-9)
+    gaps, others = (one - expected.reshape(turns.shape) for one in (turns, turns * (1 - 2 * np.pi / angle)))
+    apart, other_apart = (np.linalg.norm(one - gaps[0], axis=-1, keepdims=True) for one in (gaps, others))
+    return np.asarray(np.where(other_apart < apart, others, gaps).reshape(maps.shape))
 
 
 class ExpectedPose(NamedTuple):
@@ -213,8 +265,9 @@ class UniversalGuide(Guide):
         self._zeros = on_maps(prior.zeros, prior.fit.maps)
         fit, joints = prior.fit, handles.joints
         self._rows = fit.rows[joints]
+        self._says_where = len(joints) >= SEVERAL or set(self._rows.tolist()) >= _FEET
         self._offsets = fit.shifts[joints] + np.einsum("hab,hb->ha", fit.turns[joints], handles.offsets)
-        self._plain = fit.is_canonical
+        self._plain, self._finish = fit.is_canonical, _finish_factors(fit.maps)
         self._blank = np.zeros(WIDTH, np.float32)
         self._blank[BONES : BONES + len(fit.bones)] = fit.bones
         self._head = self.space.skeleton.index("head") if "head" in self.space.skeleton.roles else -1
@@ -295,10 +348,10 @@ class UniversalGuide(Guide):
     def forms(
         self, q: Float[Array, "size"], state: ExpectedPose, steps: Steps
     ) -> tuple[tuple[Any, ...], Steps]:
-        """One Gaussian over all degrees of freedom."""
+        """One Gaussian over all degrees of freedom; its deviations are those that meet handles best."""
         del q
         root = state.mean[:ROOT_SIZE] if state.rooted else None
-        return fixed(state.mean[ROOT_SIZE:], state.covariance, root=root), steps
+        return fixed(state.mean[ROOT_SIZE:], state.covariance * self._finish, root=root), steps
 
     def expectation(
         self, q: Float[Array, "size"], state: ExpectedPose
@@ -354,7 +407,7 @@ class UniversalGuide(Guide):
 
     def _carried(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Array | None:
         """The pose, moved along with its handles, if it still fits; few handles do not say where a body went."""
-        if len(targets) >= SEVERAL:
+        if self._says_where:
             near, lacking = carried(self.space, q, self.handles, targets)
         else:
             near, lacking = q, self._lacking(q, targets) if len(targets) else np.inf
@@ -476,6 +529,15 @@ class UniversalGuide(Guide):
 
 
 _SHARED = 2.5e-3  # rad^2: additional joint variance of other bodies, whose joint axes differ slightly
+
+
+def _finish_factors(maps: Float[Array, "maps canonical"]) -> Float[Array, "freedoms freedoms"]:
+    """Factors on the covariance of a body whose maps are linear in the canonical ones, to meet handles."""
+    known = [max((FINISH[word] for word in FINISH if word in name), default=1.0) for name in layout.MOVING]
+    parts = np.abs(maps)
+    own = (parts @ np.repeat(known, 3) + SHORTEST) / (parts.sum(axis=1) + SHORTEST)
+    factors = np.concatenate([np.ones(ROOT_FREEDOMS), own])
+    return np.outer(factors, factors)
 
 
 def _heading(left: Float[Array, "3"]) -> Float[Array, "3 3"]:

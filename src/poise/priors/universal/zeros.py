@@ -18,6 +18,8 @@ from poise.priors.universal.network import Weights, ZeroWeights
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
+SAME = 0.005  # metres: largest total bone difference of one performer
+
 
 class Zeros(NamedTuple):
     """A Gaussian over the offsets of the root's rotation and of the canonical maps."""
@@ -34,6 +36,22 @@ class Zeros(NamedTuple):
         spread = self.spread - gain @ shared
         floor = 1e-8 * np.eye(len(spread))
         return Zeros(self.mean + gain @ (seen - rows @ self.mean), 0.5 * (spread + spread.T) + floor)
+
+
+class Performers(NamedTuple):
+    """The learned zeros of several performers, found by their bones."""
+
+    bodies: Float[Array, "bodies joints 3"]  # offsets of the bones
+    means: Float[Array, "bodies zeros"]
+    spreads: Float[Array, "bodies zeros zeros"]
+
+    def zeros_of(self, skeleton: Skeleton) -> Zeros | None:
+        """The zeros of the performer with these bones; None if nobody has them, as on another kind of skeleton."""
+        if self.bodies.shape[1:] != skeleton.offsets.shape:
+            return None
+        apart = np.linalg.norm((self.bodies - skeleton.offsets).reshape(len(self.bodies), -1), axis=1)
+        nearest = int(np.argmin(apart))
+        return Zeros(self.means[nearest], self.spreads[nearest]) if apart[nearest] < SAME else None
 
 
 def of_anyone(weights: Weights) -> Zeros:
