@@ -17,6 +17,7 @@ from poise.formats import read
 from poise.geometry import rotations
 from poise.motion.edit import resample, trim
 from poise.motion.motion import Motion
+from poise.motion.world import joint_positions
 from poise.priors import model_file
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
@@ -88,6 +89,20 @@ def test_the_weight_stays_over_feet_that_are_keyed(walk: Motion, tmp_path: Path)
         over.append(overhang(last, space.centre_of_mass(space.q_from_pose(last))[0]))
         assert made.worst < 1e-3
     assert over[0] < 0.0 < 0.05 < over[1]
+
+
+def test_a_body_that_is_keyed_by_its_feet_does_not_fall_behind_them(tmp_path: Path) -> None:
+    walk = performer.act("walk", seconds=4.0, fps=30)
+    places, feet = joint_positions(walk), ("left_foot", "right_foot")
+    text = "duration = 3.9\nfps = 30\nfloor = true\n"
+    for name in feet:
+        way = places[::15, walk.skeleton.index(name)].tolist()
+        keys = [f"{{ time = {0.5 * number}, at = {at} }}" for number, at in enumerate(way)]
+        text += f"[handles.{name}]\nkeys = [{', '.join(keys)}]\n"
+    made = keyframe(UniversalPrior(walk.skeleton), _script(tmp_path, text)).motion
+    roles = [walk.skeleton.index(name) for name in ("pelvis", *feet)]
+    hips, left, right = np.moveaxis(joint_positions(made)[:, roles], 1, 0)
+    assert np.linalg.norm((hips - (left + right) / 2)[:, [0, 2]], axis=1).max() < 0.2
 
 
 def test_arms_of_a_walk_that_is_keyed_by_its_feet_do_not_jerk(walk: Motion, tmp_path: Path) -> None:

@@ -114,6 +114,19 @@ def test_turning_about_one_axis_is_the_curve_of_its_angle() -> None:
     np.testing.assert_allclose(rotations.geodesic_distance(found, expected), 0.0, atol=1e-7)
 
 
+def test_turns_pass_their_keys_at_the_velocities_given() -> None:
+    times, moment = np.array([0.0, 1.0, 2.0]), 1e-5
+    turns = rotations.quaternion_from_expmap(np.array([[0.0, 0.0, 0.0], [0.4, 1.2, 0.3], [0.9, 0.4, 0.0]]))
+    wanted, free = np.array([0.5, -2.0, 1.0]), np.full(3, np.nan)  # about the world's axes
+    spins = np.stack([free, wanted, free])
+    for ahead in (-moment, moment):
+        found = turns_through(times, turns, np.array([1.0 + ahead]), spins=spins)
+        step = rotations.multiply(found, rotations.conjugate(turns[1:2]))
+        np.testing.assert_allclose(rotations.expmap_from_quaternion(step)[0] / ahead, wanted, atol=1e-3)
+    chosen = turns_through(times, turns, times, spins=np.full((3, 3), np.nan))
+    np.testing.assert_array_equal(chosen, turns_through(times, turns, times))
+
+
 def test_turns_have_no_corner_and_hold_beyond_their_ends() -> None:
     times = np.array([0.0, 1.0, 2.0])
     turns = rotations.quaternion_from_expmap(np.array([[0.0, 0.0, 0.0], [0.0, 1.2, 0.3], [0.9, 0.4, 0.0]]))

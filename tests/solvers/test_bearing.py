@@ -106,3 +106,13 @@ def test_idle_arms_hang(people: UniversalPrior) -> None:
     relaxed, unrelaxed = (pose(raised, people, balance=balance).positions for balance in (True, False))
     assert relaxed["left_hand"][1] < relaxed["left_upper_arm"][1] - 0.1
     assert relaxed["left_hand"][1] < unrelaxed["left_hand"][1] - 0.2
+
+
+@pytest.mark.parametrize("side", ["left", "right"])
+def test_elbows_of_idle_arms_are_slightly_bent(people: UniversalPrior, side: str) -> None:
+    standing = pose({"head": np.array([0.0, 1.55, 0.0])}, people).positions
+    upper = standing[f"{side}_forearm"] - standing[f"{side}_upper_arm"]
+    lower = standing[f"{side}_hand"] - standing[f"{side}_forearm"]
+    bend = np.arccos(upper @ lower / np.linalg.norm(upper) / np.linalg.norm(lower))
+    assert np.radians(10.0) < bend < np.radians(50.0)
+    assert lower[2] > upper[2]  # forward

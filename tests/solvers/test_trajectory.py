@@ -12,12 +12,15 @@ from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.style.prior import StylePrior
+from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Pinned, Position, floor
+from poise.solvers.problem import Settings
 from poise.solvers.trajectory import (
     Frame,
     LocalGaussian,
     Smoothness,
+    _Sequence,
     common_space,
     frame_by_frame,
     solve_trajectory,
@@ -42,6 +45,24 @@ def _frames(clip: Motion, space: PoseSpace, names: Sequence[str] = FEET_AND_HAND
 
 def _roughness(space: PoseSpace, q: np.ndarray) -> float:
     return float(np.linalg.norm(np.diff(space.forward(q)[0], n=2, axis=0), axis=-1).mean())
+
+
+@pytest.mark.parametrize(("rounds", "moves"), [(6, False), (0, True)])
+def test_toes_that_end_in_the_floor_are_lifted_by_the_foot_not_by_the_body(
+    walk: Motion, *, rounds: int, moves: bool
+) -> None:
+    """Between other frames a free root is not free; only frames that are solved on their own may move it."""
+    prior, clip = UniversalPrior(walk.skeleton), walk[:5]
+    space, feet = prior.space, ("left_foot", "right_foot")
+    q, frames = space.q_from_frames(clip.root_positions, clip.rotations), _frames(clip, prior.space, feet)
+    toes = float(clip[2].positions["right_toes"][1])
+    frames[2] = Frame([*frames[2].constraints, *floor(("right_toes",), height=toes + 0.005)])
+    whole = _Sequence(space, None, frames, Settings())
+    local = [LocalGaussian([prior], space, handles) for handles in whole.handle_sets]
+    met = q.copy()
+    whole.finish(met, local, Smoothness(rounds=rounds), clip.fps)
+    assert space.forward(met[2])[0][clip.skeleton.index("right_toes"), 1] > toes + 0.004
+    assert (np.linalg.norm(met[2, :3] - q[2, :3]) > 0.003) == moves
 
 
 def test_handles_that_shake_do_not_shake_the_body(style: StylePrior, other_walk: Motion) -> None:

@@ -7,7 +7,7 @@ floor = true                        # or its height in metres
 [handles.right_hand]
 keys = [
   { time = 0.0, at = [-0.2, 0.9, 0.2] },
-  { time = 1.0, at = [-0.6, 1.4, 0.1], tangent = [0.0, 0.0, 2.0], rotation = [0, 90, 0] },
+  { time = 1.0, at = [-0.6, 1.4, 0.1], tangent = [0.0, 0.0, 2.0], rotation = [0, 90, 0], spin = [0, 0, 0] },
 ]
 
 [[pins]]
@@ -78,11 +78,15 @@ class HandlePath:
 
 @dataclass(frozen=True, eq=False)
 class TurnPath:
-    """The world rotations of a handle's joint: keys in time as unit quaternions (wxyz), and interpolation."""
+    """The world rotations of a handle's joint: keys in time as unit quaternions (wxyz), and interpolation.
+
+    `spins` are angular velocities at the keys in radians a second, NaN where the curve chooses them.
+    """
 
     handle: Handle
     times: Float[Array, "keys"]
     turns: Float[Array, "keys 4"]
+    spins: Float[Array, "keys 3"]
     eases: tuple[str, ...]
     kind: str = "hermite"
     tolerance: float | None = None
@@ -90,7 +94,7 @@ class TurnPath:
     def at(self, times: Float[Array, "samples"]) -> Float[Array, "samples 4"]:
         """Rotations of the joint at these times; NaN before its first key and after its last."""
         ease = self.eases[:-1] if len(self.times) > 1 else "none"
-        turns = turns_through(self.times, self.turns, times, kind=self.kind, ease=ease)
+        turns = turns_through(self.times, self.turns, times, spins=self.spins, kind=self.kind, ease=ease)
         return _between_keys(turns, self.times, times)
 
 
@@ -195,6 +199,7 @@ class _Key:
     at: Vector | None = None
     tangent: Vector | None = None
     rotation: Annotated[Float[Array, "4"] | None, Read(turn_from)] = None
+    spin: Vector | None = None  # degrees a second
     ease: Ease | None = None
 
     def __post_init__(self) -> None:
@@ -226,13 +231,13 @@ class HandleKeys:
     def path(self, name: str) -> list[HandlePath]:
         """The path through the keys with positions, if any."""
         keys = [key for key in self.keys if key.at is not None]
-        tangents = [np.full(3, np.nan) if key.tangent is None else key.tangent for key in keys]
         if not keys:
             return []
         return [
             HandlePath(
-                self._handle(name), self._times(keys), np.array([key.at for key in keys]), np.array(tangents),
-                self._eases(keys), self.curve, self.even_pace, self.tolerance,
+                self._handle(name), self._times(keys), np.array([key.at for key in keys]),
+                or_unknown([key.tangent for key in keys]), self._eases(keys), self.curve, self.even_pace,
+                self.tolerance,
             )
         ]  # fmt: skip
 
@@ -243,7 +248,10 @@ class HandleKeys:
             return []
         turns, tolerance = np.array([key.rotation for key in keys]), self.turn_tolerance
         soft = None if tolerance is None else float(np.radians(tolerance))
-        return [TurnPath(self._handle(name), self._times(keys), turns, self._eases(keys), self.curve, soft)]
+        spins = np.radians(or_unknown([key.spin for key in keys]))
+        return [
+            TurnPath(self._handle(name), self._times(keys), turns, spins, self._eases(keys), self.curve, soft)
+        ]
 
     def _handle(self, name: str) -> Handle:
         x, y, z = (0.0, 0.0, 0.0) if self.offset is None else self.offset.tolist()
@@ -254,6 +262,11 @@ class HandleKeys:
 
     def _eases(self, keys: Sequence[_Key]) -> tuple[str, ...]:
         return tuple(key.ease or self.ease for key in keys)
+
+
+def or_unknown(velocities: Sequence[Vector | tuple[float, float, float] | None]) -> Float[Array, "keys 3"]:
+    """The velocities of keys, NaN where a key has none."""
+    return np.array([np.full(3, np.nan) if each is None else each for each in velocities]).reshape(-1, 3)
 
 
 def paths_of(handles: Mapping[str, HandleKeys]) -> tuple[list[HandlePath], list[TurnPath]]:

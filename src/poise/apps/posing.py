@@ -68,10 +68,11 @@ def pose(
     turned = _says_facing(skeleton, handles, asked)
     if floor:
         asked += bearing.on_the_floor(skeleton)
-    if heading and not turned:
-        asked.append(bearing.facing(np.array([0.0, 0.0, 1.0]), skeleton, at=np.zeros(3)))
+    forward = np.array([0.0, 0.0, 1.0]) if heading and not turned else None
+    if forward is not None:
+        asked.append(bearing.facing(forward, skeleton, at=np.zeros(3)))
     if balance:
-        asked += bearing.hanging(skeleton, busy=list(handles), at=np.zeros(3))
+        asked += bearing.hanging(skeleton, busy=list(handles), at=np.zeros(3), heading=forward)
     find = solve if corrections is None else Corrections.load(corrections).solve
     solution = find(prior, asked, settings=settings)
     stands = bearing.standing(solution.pose) if floor and not _has_feet(skeleton, handles) else None

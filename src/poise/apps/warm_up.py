@@ -27,6 +27,7 @@ KERNELS = {
     "cameras": "poise.apps.warm_up:watch_something",
     "markers": "poise.apps.warm_up:track_markers",
     "performances": "poise.apps.warm_up:perform_something",
+    "blends": "poise.apps.warm_up:solve_in_blends",
     "webcams": "poise.performance.webcam:rehearse",
 }
 """Each set of kernels, and the function that compiles it: `module:function`."""
@@ -34,7 +35,7 @@ KERNELS = {
 SECONDS = {
     "kinematics": 3.4, "motion files": 1.0, "pictures": 2.0, "solver": 28.0, "people": 4.0,
     "style models": 6.0, "styles": 12.0, "sequences": 8.0, "libraries": 3.0, "cameras": 4.0,
-    "markers": 6.0, "performances": 8.0, "webcams": 3.0,
+    "markers": 6.0, "performances": 8.0, "blends": 8.0, "webcams": 3.0,
 }  # fmt: skip
 """About how long each set compiles on a quiet machine; `Pace` adapts them to this one."""
 
@@ -49,6 +50,7 @@ AFTER = {
     "cameras": ("libraries",),
     "markers": ("sequences",),
     "performances": ("markers", "libraries"),
+    "blends": ("performances",),
     "webcams": ("performances", "cameras"),
 }
 """The order of the sets: two that share a kernel are never compiled at once, or it would be compiled twice."""
@@ -287,6 +289,23 @@ def perform_something() -> None:
         performance = Performance(prior, places)
         performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
         solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))]).uncertainty.suggestions()
+
+
+def solve_in_blends() -> None:
+    """Solve under blends: a style with a motion model, and a gaussian model with a local one."""
+    from poise.performer import act
+    from poise.priors.blend import BlendPrior
+    from poise.priors.dynamics.prior import DynamicsPrior
+    from poise.priors.gaussian import GaussianPrior
+    from poise.priors.local.prior import LocalPrior
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    walk = [act("walk", seconds=1.0, fps=30)]
+    in_latents = learn_a_style(), DynamicsPrior.learn(walk)
+    by_handles = GaussianPrior.learn(walk, clusters=3), LocalPrior.learn(walk)
+    for components in (in_latents, by_handles):
+        solve(BlendPrior(components, (0.6, 0.4)), [Position("left_hand", (0.3, 0.9, 0.2))])
 
 
 def watch_something() -> None:

@@ -30,10 +30,11 @@ PLACES, TURNS, PIXELS = "places", "turns", "pixels"
 UNITS = {PLACES: "m", TURNS: "rad", PIXELS: "px"}
 MOMENTS = 24  # frames of a take at which sources are compared
 SHIFTS = np.linspace(-0.5, 0.5, 51)  # seconds: candidate clock offsets
-SHIFTED = 0.05  # seconds: smaller clock offsets are ignored
+SHIFTED = 0.08  # seconds: smaller clock offsets are ignored
 BETTER = 0.8  # ratio of the deviations with and without a clock shift below which it is accepted
 OFF = 1.1  # times the allowed deviation: sources below this keep their clock
-EXCESS = 2.0  # times the allowed deviation: sources above this are left out
+EXCESS = 1.5  # times the allowed deviation: sources above this are left out
+WILD = 9.0  # most that one value counts for, in squares of the allowed deviation
 
 
 @dataclass(frozen=True, eq=False)
@@ -212,7 +213,8 @@ def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> _Verdict
     def over(one: Feed) -> float:
         off = one.off(skeleton, positions, matrices, one.at(times))
         squares = np.einsum("fja,fjab,fjb->fj", off, allowed, off) / off.shape[-1]
-        return float(np.sqrt(np.nanmedian(squares))) if np.isfinite(squares).mean() > 0.3 else np.inf
+        seen = squares[np.isfinite(squares)]
+        return float(np.sqrt(np.minimum(seen, WILD).mean())) if len(seen) > 0.3 * squares.size else np.inf
 
     now = over(feed)
     if feed.fixed:

@@ -27,7 +27,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.types import NamedProgress
 
 TAKES = ("walk", "run", "box", "throw", "reach", "jump", "kick", "sit", "wave", "stand_up")
-FPS, SECONDS = 15.0, 3.0
+FPS, SECONDS = 20.0, 3.0  # 0.3 s are six whole frames
 TRACKED = ("head", "left_hand", "right_hand")
 BELOW = ("pelvis", "left_foot", "right_foot")
 WORN = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")

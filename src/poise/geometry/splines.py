@@ -50,13 +50,14 @@ def turns_through(
     turns: Float[Array, "keys 4"],
     at: Float[Array, "samples"],
     *,
+    spins: Float[Array, "keys 3"] | None = None,
     kind: str = "hermite",
     ease: str | Sequence[str] = "none",
 ) -> Float[Array, "samples 4"]:
     """Sample the curve through unit quaternions at increasing times, along the shorter rotation between keys.
 
-    Cubic Bezier segments by de Casteljau's scheme on the sphere (Shoemake 1985), with velocities at the keys chosen as
-    in `curve_through`; "linear" rotates evenly from key to key.
+    Cubic Bezier segments by de Casteljau's scheme on the sphere (Shoemake 1985). `spins` are angular velocities at the
+    keys, about the world's axes; rows of NaN are chosen as in `curve_through`. "linear" rotates evenly from key to key.
     """
     times, turns = np.asarray(times, dtype=np.float64), rotations.normalize(turns)
     _check(times, turns, kind)
@@ -66,7 +67,8 @@ def turns_through(
     steps = rotations.expmap_from_quaternion(
         rotations.canonical(rotations.multiply(rotations.conjugate(turns[:-1]), turns[1:]))
     )
-    leaving, arriving = _segment_tangents(times, steps, None, kind)
+    own = None if spins is None else rotations.rotate(rotations.conjugate(turns), spins)
+    leaving, arriving = _segment_tangents(times, steps, own, kind)
     ahead = rotations.multiply(turns[:-1], rotations.quaternion_from_expmap(leaving / 3.0))
     behind = rotations.multiply(turns[1:], rotations.quaternion_from_expmap(-arriving / 3.0))
     corners = [turns[left], ahead[left], behind[left], turns[left + 1]]

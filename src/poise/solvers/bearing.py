@@ -36,7 +36,8 @@ HEEL, TIP, SIDE = (
     0.35,
     0.025,
 )  # foot length behind the ankle and beyond the toes (of the foot); half the foot's width (of stature)
-SWING = (0.2, 0.25)  # radians: tolerance of an idle upper arm and forearm from hanging straight down
+SWING = (0.25, 0.3)  # radians: tolerance of an idle upper arm and forearm
+HANGS = ((-0.15, 0.06), (0.3, 0.0))  # radians: how far they hang forward and outward, as in recordings
 HEEL_UP = (
     0.7  # of a foot's length: largest height of an ankle above rest at which its toes may be on the floor
 )
@@ -111,16 +112,24 @@ def support(
     return _support(tuple(_carriers(places, skeleton, held)), margin)
 
 
-def hanging(skeleton: Skeleton, *, busy: Collection[int], at: Place) -> list[Constraint]:
-    """Soft constraints: arms without `busy` joints hang down; `at` is the body's approximate position."""
+def hanging(
+    skeleton: Skeleton, *, busy: Collection[int], at: Place, heading: Place | None = None
+) -> list[Constraint]:
+    """Soft constraints: arms without `busy` joints hang down, elbows a little bent if the `heading` is known.
+
+    `at` is the body's approximate position.
+    """
     found: list[Constraint] = []
-    for side in SIDES:
+    forward = np.zeros(3) if heading is None else np.asarray(heading)
+    for side, outward in zip(SIDES, (1.0, -1.0), strict=True):
         parts = [f"{side}_{part}" for part in ("upper_arm", "forearm", "hand")]
         if not set(parts) <= set(skeleton.roles) or not _below(skeleton, parts[0]).isdisjoint(busy):
             continue
-        for upper, lower, sway in zip(parts[:-1], parts[1:], SWING, strict=True):
+        aside = outward * np.array([forward[2], 0.0, -forward[0]])
+        for upper, lower, sway, (ahead, out) in zip(parts[:-1], parts[1:], SWING, HANGS, strict=True):
             bone = tuple(skeleton.offsets[skeleton.index(lower)])
-            down = (at[0], at[1] - AWAY, at[2])
+            way = ahead * forward + out * aside - (0.0, 1.0, 0.0)
+            down = tuple((np.asarray(at) + AWAY * way).tolist())
             found.append(LookAt(upper, down, bone, tolerance=sway, name=f"{side} arm hangs"))
     return found
 

@@ -5,8 +5,9 @@ Over all frames t, with each frame's priors as a Gaussian around its pose (`Guid
     sum_t |q_t - m_t|^2_P + sum_t |q_(t+1) - 2 q_t + q_(t-1)|^2 / (s dt^2)^2    with C_t(q_t) = 0,
 
 by Gauss-Newton steps on the tangents of all frames together: a block-pentadiagonal system, in time linear in the
-frames. Constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest change in the
-prior's metric. The initial guess is the same frames solved one after the other (section 6.2 of Grochow et al. 2004).
+frames. Constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest change given the
+prior and the neighbouring frames. The initial guess is the same frames solved one after the other (section 6.2 of
+Grochow et al. 2004).
 """
 
 from __future__ import annotations
@@ -182,7 +183,7 @@ def solve_trajectory(
         q, least = tried, rough
         if went < SETTLED:
             break
-    ended = whole.finish(q, local)
+    ended = whole.finish(q, local, smooth, fps)
     progress(total, total)
     return Trajectory.of(q, whole.problems, ended, common)
 
@@ -282,13 +283,18 @@ class _Sequence:
         return largest
 
     def finish(
-        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian]
+        self, q: Float[Array, "frames size"], local: Sequence[LocalGaussian], smooth: Smoothness, fps: float
     ) -> list[tuple[int, int, Array]]:
-        """Meet every frame's hard constraints exactly, in place; return the outcome of each frame."""
-        ended = []
+        """Meet every frame's hard constraints exactly, in place; return the outcome of each frame.
+
+        The change is the smallest given the neighbouring frames, where there are any: a free root would move instead
+        of an ankle.
+        """
+        ended, between = [], smooth.rounds > 0 and len(q) > 2
+        kept = between * np.square(ACCELERATIONS).sum() * rates(self.space.freedoms, smooth, fps)
         for frame, problem in enumerate(self.problems):
             _, precision = self.information(q, local, frame)
-            covariance = np.linalg.inv(precision) * np.outer(problem.free, problem.free)
+            covariance = np.linalg.inv(precision + np.diag(kept)) * np.outer(problem.free, problem.free)
             ended.append(problem.finish(q[frame], covariance))
         return ended
 
