@@ -334,6 +334,12 @@ def test_one_bad_cell_costs_one_clip(library, tmp_path):
         assert len(copy.poses.names) == clips - 1
 
 
+def test_a_name_that_is_not_text_does_not_hide_the_others(library):
+    change_catalogue(library, "UPDATE clips SET name = ? WHERE name = 'reach'", b"\xff")
+    with pytest.raises(PoiseError, match=r"no clip 'reach'; valid: .*walk"):
+        library.motion("reach")
+
+
 def test_a_damaged_skeleton_or_fact_is_said(library, tmp_path):
     for value in ("{", "[]", '{"names": ["a"]}', "[" * 100_000, b"\xff"):
         copy = copy_of(library, tmp_path / "copy")
@@ -358,7 +364,7 @@ def test_arrays_that_do_not_go_together_are_refused_or_made_again(library, tmp_p
         ("starts", lambda a: a + 10_000), ("starts", lambda a: a[::-1]), ("starts", lambda a: a[:-1]),
         ("maps", lambda a: a[:-1]), ("maps", lambda a: a[:, :-3]), ("roots", lambda a: a[:, :-1]),
         ("moving", lambda a: a[:-1]), ("references", lambda a: a[:-1]), ("rates", lambda a: a * np.nan),
-        ("maps", lambda a: a * np.nan), ("roots", lambda a: a + np.inf),
+        ("maps", lambda a: a * np.nan), ("roots", lambda a: a + np.inf), ("moving", lambda a: 1.0 * a),
     ):  # fmt: skip
         copy = copy_of(library, tmp_path / "copy")
         damage_arrays(copy.folder / POSES_FILE, name, change)

@@ -1,10 +1,14 @@
 """Searches: exact ones agree with a plain sort, the others follow a performance, and find their way back."""
 
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+import poise
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.library import (
@@ -93,6 +97,17 @@ def test_unknown_columns_take_no_part(kind, rows):
     query = queries(rows)[3].copy()
     query[2:9] = np.nan
     np.testing.assert_array_equal(kind(rows).nearest(query, 5).frames, by_sorting(rows, query, 5))
+
+
+def test_c3d_files_are_written_after_a_search(tmp_path):
+    pytest.importorskip("ezc3d")
+    script = (
+        "import sys, numpy as np, poise; from poise.library import FaissSearch; from poise.motion import Markers;"
+        "FaissSearch(np.eye(4)).nearest(np.zeros(4), 1);"
+        "poise.write(Markers(('A',), np.ones((2, 1, 3)), 60.0), sys.argv[1])"
+    )
+    subprocess.run([sys.executable, "-c", script, str(tmp_path / "a.c3d")], check=True)
+    assert len(poise.read(tmp_path / "a.c3d")) == 2
 
 
 def test_excluded_frames_are_left_out(rows, graph):

@@ -104,7 +104,7 @@ class Catalogue:
         """The clip with this name; raise an error with close matches if there is none."""
         found = self._rows(f"SELECT {', '.join(_COLUMNS)} FROM clips WHERE name = ?", name)
         if not found:
-            raise UnknownNameError("clip", name, [row[0] for row in self._rows("SELECT name FROM clips")])
+            raise UnknownNameError("clip", name, [clip.name for clip in self.clips()])
         return _clip(found[0], self.path)
 
     def add(self, clip: Clip, skeleton: Skeleton) -> None:

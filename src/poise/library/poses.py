@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 
 from poise.bounds import FASTEST, SLOWEST
 from poise.errors import InvalidValueError, ParseError, SkeletonError, UnknownNameError
@@ -157,7 +157,7 @@ def map_poses(path: Path, skeleton: Skeleton) -> tuple[Poses, dict[str, Any]]:
         kept = _POSES.checked_arrays(
             arrays, known, {"joints": len(skeleton), "clips": len(known["names"]), "all": 2**40}
         )
-        space = PoseSpace(skeleton, references=kept["references"], moving=np.array(arrays["moving"]))
+        space = PoseSpace(skeleton, references=kept["references"], moving=_checked_moving(arrays["moving"]))
         _check_mapped(arrays, space, kept["starts"], kept["rates"])
     except (InvalidValueError, SkeletonError, KeyError, ValueError, IndexError) as error:
         raise ParseError(f"not a library's poses: {error}", path=path) from error
@@ -176,6 +176,12 @@ _POSES = Schema(
     },
     {"starts": 10_000_001},
 )
+
+
+def _checked_moving(moving: Array) -> Bool[Array, "joints"]:
+    if moving.dtype != np.bool_:
+        raise InvalidValueError(f"moving must be true or false for each joint; got {moving.dtype}")
+    return np.array(moving)
 
 
 def _check_mapped(

@@ -8,6 +8,7 @@ faiss' exact search and `ExhaustiveSearch` compares every frame: these are the r
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from contextlib import suppress
 from dataclasses import dataclass
 from types import ModuleType
 
@@ -213,6 +214,8 @@ def with_radii(runs: Runs, rows: Float[Array, "frames columns"]) -> tuple[Array,
 
 
 def _faiss() -> ModuleType:
+    with suppress(ImportError):
+        import ezc3d  # noqa: F401 - it cannot write C3D files if it is loaded after faiss
     try:
         import faiss
     except ImportError as error:
