@@ -80,3 +80,67 @@ def test_a_wrong_input_is_answered_in_a_line_and_changes_no_file(
     assert "Traceback" not in run.err
     assert len(run.err.strip().splitlines()) == 1
     assert {path: path.is_dir() or path.read_bytes() for path in folder.iterdir()} == before
+
+
+EARLY = {
+    "convert nowhere.bvh {}": ".c3d",
+    "retarget nowhere.bvh nowhere.glb -o {}": "",
+    "clean nowhere.bvh -o {}": "",
+    "act fly -o {}": "",
+    "pose nowhere.poise --handle head=0,1,0 -o {}": "",
+    "keyframe nowhere.toml -o {}": "",
+    "edit nowhere.poise nowhere.bvh --handle head --trajectory t.csv -o {}": "",
+    "simulate nowhere.poise -o {}": "",
+    "animate nowhere.poise nowhere.toml -o {}": "",
+    "sample nowhere.poise -o {}": "",
+    "markers solve nowhere.c3d -o {}": "",
+    "markers fill nowhere.c3d -o {}": ".c3d",
+    "perform vmc:0 -o {}": "",
+    "video nowhere.mp4 -o {}": "",
+    "image nowhere.jpg -o {}": "",
+    "fuse nowhere.toml -o {}": "",
+    "library export nowhere clip -o {}": "",
+}  # commands that write a motion, with an extension of markers where they can write those
+
+
+@pytest.mark.parametrize("command", EARLY)
+def test_the_name_of_the_output_is_checked_before_any_work(
+    poise: Program, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    says = {
+        "new.fbx": "write new.glb, open it in Blender (File, Import, glTF 2.0) and export FBX from there",
+        "new.xyz": "no file format for the extension '.xyz'; known: .",
+        "new.blend": "use GLB, which the programs that use .blend files export and import",
+        "new.gltf": "Poise writes glTF as one binary file: name it new.glb",
+        "new.npz": "Poise cannot write amass files",
+    }
+    if not EARLY[command]:
+        says["new.c3d"] = "c3d files hold markers, and this is a motion; valid: .bvh"
+    if "fill" in command:
+        says = {"new.fbx": says["new.fbx"], "new.bvh": "bvh files do not hold markers; valid: .c3d, .trc"}
+    for name, words in says.items():
+        run = poise(*command.format(name).split())
+        assert (run.code, run.out, len(run.err.splitlines())) == (2, "", 1)
+        assert words in run.err
+        assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["render nowhere.bvh", "character nowhere.glb", "latent nowhere.poise", "perform placement nowhere"],
+)
+def test_the_name_of_a_picture_is_checked_before_any_work(poise: Program, command: str) -> None:
+    run = poise(*command.split(), "-o", "new.doc")
+    assert (run.code, run.out) == (2, "")
+    assert "no picture format for the extension '.doc'; valid: .png" in run.err
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["pose --handle head=0,1,0", "keyframe no.toml", "simulate no.poise", "video no.mp4", "fuse no.toml"],
+)
+def test_a_character_that_does_not_exist_is_reported_before_any_work(poise: Program, command: str) -> None:
+    run = poise(*command.split(), "-o", "new.glb", "--onto", "nobody.glb")
+    assert (run.code, run.out) == (2, "")
+    assert "nobody.glb does not exist; check its name" in run.err

@@ -421,6 +421,23 @@ class VmcBody:
         return LiveFrame(places, dict.fromkeys(places, np.array([1.0, 0.0, 0.0, 0.0])))
 
 
+@pytest.mark.parametrize("take", ["rokoko:1", "natnet:127.0.0.1", "qtm:127.0.0.1", "lsl:walk"])
+def test_a_feed_of_places_alone_is_followed_by_what_comes_with_poise(
+    take: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only VMC has the rotations of a whole body, which can be recorded as they come."""
+
+    def set_up(prior: object, *_: object, noise: float, **__: object) -> None:
+        raise PoiseError(f"{prior} within {noise}")
+
+    monkeypatch.setattr(setup, "open_prior", lambda library: f"opened {library}")
+    monkeypatch.setattr(setup, "set_up", set_up)
+    monkeypatch.setattr("poise.cli.perform._suggest_local", lambda *_: None)
+    for options, noise in (([], 0.03), (["--noise", "0.01"], 0.01)):  # its body has other proportions
+        assert main(["perform", take, *options]) != 0
+        assert f"opened None within {noise}" in capsys.readouterr().err
+
+
 @pytest.mark.parametrize("turned", [False, True])
 def test_a_performance_follows_the_places_or_the_turns_of_a_feed(turned: bool) -> None:
     prior = LocalPrior.learn([act("walk", seconds=2.0, fps=30, seed=1)])

@@ -7,6 +7,8 @@ import socket
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import numpy as np
@@ -84,12 +86,34 @@ def test_what_is_no_journal_says_so(tmp_path: Path, content: bytes) -> None:
 def test_a_performance_that_was_killed_is_brought_back(
     walk: Motion, prior: LocalPrior, tmp_path: Path
 ) -> None:
-    save(prior, tmp_path / "walk.poise")
+    with _performing(walk, prior, tmp_path) as process:
+        os.kill(process.pid, signal.SIGKILL)
+    assert not (tmp_path / "take.bvh").exists()
+    found = brought_back(tmp_path / "take.bvh")
+    assert found is not None
+    assert found[1] == 30
+
+
+def test_a_performance_that_nobody_listens_to_is_saved(
+    walk: Motion, prior: LocalPrior, tmp_path: Path
+) -> None:
+    with _performing(walk, prior, tmp_path) as process:
+        assert process.stderr is not None
+        process.stderr.close()
+        os.kill(process.pid, signal.SIGINT)
+    assert len(read(tmp_path / "take.bvh")) == 30
+    assert not journal_of(tmp_path / "take.bvh").exists()
+
+
+@contextmanager
+def _performing(walk: Motion, prior: LocalPrior, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A performance of `take.bvh` that has answered thirty frames; at the end it is waited for."""
+    save(prior, folder / "walk.poise")
     markers = virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD))
-    command = [sys.executable, "-m", "poise", "perform", str(tmp_path / "walk.poise"), "udp:0"]
+    command = [sys.executable, "-m", "poise", "perform", str(folder / "walk.poise"), "udp:0"]
     with (
         subprocess.Popen(
-            [*command, "-o", str(tmp_path / "take.bvh")], stderr=subprocess.PIPE, text=True
+            [*command, "-o", str(folder / "take.bvh")], stderr=subprocess.PIPE, text=True
         ) as process,
         socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sender,
     ):
@@ -98,11 +122,7 @@ def test_a_performance_that_was_killed_is_brought_back(
         for frame in range(30):
             sender.sendto(_line(markers, frame), ("127.0.0.1", port))
             sender.recv(65536)
-        os.kill(process.pid, signal.SIGKILL)
-    assert not (tmp_path / "take.bvh").exists()
-    found = brought_back(tmp_path / "take.bvh")
-    assert found is not None
-    assert found[1] == 30
+        yield process
 
 
 def _line(markers: Markers, frame: int) -> bytes:

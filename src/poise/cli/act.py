@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import OptionalOutput
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ Examples:
 def act(
     action: Annotated[str | None, Parameter(help="The action; --list shows all of them.")] = None,
     *,
-    output: Annotated[Path | None, Parameter(name=("--output", "-o"), help="The file to write.")] = None,
+    output: OptionalOutput = None,
     style: Annotated[str, Parameter(help="The style of the motion.")] = "neutral",
     performer: Annotated[str | None, Parameter(help="The performer.")] = None,
     seconds: Annotated[float | None, Parameter(help="Duration. Each action has its own default.")] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import OptionalPicture
 
 app = App(
     name="character",
@@ -28,9 +29,7 @@ Examples:
 def character(
     file: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
     *,
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="Also draw it, with its roles (.png).")
-    ] = None,
+    output: Annotated[OptionalPicture, Parameter(help="Also draw it, with its roles (.png).")] = None,
     roles: Annotated[
         Path | None, Parameter(help="Also write the roles to a file that you can correct (.toml).")
     ] = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import AS_FOUND, End, Onto, ReadingOptions, Start, warn_of, write_motion
+from poise.cli.options import AS_FOUND, End, Onto, ReadingOptions, Start, Target, warn_of, write_motion
 
 if TYPE_CHECKING:
     from poise.motion.markers import Markers
@@ -36,7 +36,7 @@ Examples:
 @app.default
 def convert(
     source: Annotated[Path, Parameter(help="The file to read.")],
-    target: Annotated[Path, Parameter(help="The file to write.")],
+    target: Target,
     *,
     start: Start = None,
     end: End = None,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
@@ -57,8 +57,7 @@ def image(
     pitch: Annotated[float | None, Parameter(help="Degrees that the camera looks down, if known.")] = None,
     alternatives: Annotated[int, Parameter(help="The largest number of alternatives.")] = 3,
     output: Annotated[
-        Path | None,
-        Parameter(name=("--output", "-o"), help="The best pose: .bvh .glb .png; others are numbered."),
+        OptionalOutput, Parameter(help="The best pose: .bvh .glb .png; others are numbered.")
     ] = None,
     overlay: Annotated[
         Path | None, Parameter(help="A picture of the pose over the photo and from the side.")

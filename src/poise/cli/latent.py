@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Picture
 from poise.errors import InvalidValueError
 
 app = App(
@@ -28,7 +29,7 @@ Examples:
 def latent(
     model: Annotated[Path, Parameter(help="A style written by poise learn --kind style.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The picture to write: .png.")],
+    output: Picture,
     annealed: Annotated[
         bool,
         Parameter(help="Draw the model, the intermediate one and the smooth one side by side.", negative=()),

@@ -51,13 +51,16 @@ def _run(tokens: list[str], *, debug: bool, overwrite: bool) -> int:
     from cyclopts import CycloptsError
 
     from poise.cli.app import app
-    from poise.formats.files import OVERWRITING
+    from poise.formats.files import OVERWRITING, existing_file
 
     before = OVERWRITING.set(overwrite)
     try:
         if tokens[0][:1] != "-" and tokens[0] not in COMMANDS:
             raise UnknownNameError("command", tokens[0], COMMANDS)
-        app(tokens, exit_on_error=False, print_error=False)
+        command, bound, _ = app.parse_args(tokens, exit_on_error=False, print_error=False)
+        if (character := bound.arguments.get("onto")) is not None:
+            existing_file(character)  # parsing checks names only; no work begins for a file that is missing
+        command(*bound.args, **bound.kwargs)
         sys.stdout.flush()
     except BrokenPipeError:
         raise

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto, Output, Units, Up, warn_of, write_motion
+from poise.cli.options import MarkerOutput, Onto, Output, Units, Up, warn_of, write_motion
 
 if TYPE_CHECKING:
     from poise.capture.markers import Capture
@@ -83,7 +83,7 @@ def solve(
 def fill(
     take: Source,
     *,
-    output: Output,
+    output: MarkerOutput,
     unsure: Annotated[bool, Parameter(help="Fill even gaps that are too uncertain.")] = False,
     options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:

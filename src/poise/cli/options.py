@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
@@ -25,12 +25,39 @@ Units = Annotated[
     Parameter(help="The file's unit of length: m, cm, mm, dm, inch, cmu, or metres per unit."),
 ]
 Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]
-Output = Annotated[
-    Path, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .png .gif ...")
-]
-OptionalOutput = Annotated[
-    Path | None, Parameter(name=("--output", "-o"), help="The file to write: .bvh .glb .png .gif ...")
-]
+
+
+def _checked(check: Callable[..., object], help: str = "", **options: Any) -> Parameter:
+    """An option for a file. Its name is checked before the command does anything."""
+    return Parameter(help=help, validator=lambda _kind, path: path is None or check(path, **options))
+
+
+def _check_output(path: Path, *, markers: bool | None = False) -> None:
+    from poise.apps.outputs import ANIMATIONS, STILLS
+    from poise.formats.registry import check_output
+
+    check_output(path, markers=markers, besides=() if markers else (*STILLS, *ANIMATIONS))
+
+
+def _check_picture(path: Path, *, moving: bool = False) -> None:
+    from poise.apps.outputs import ANIMATIONS, STILLS
+    from poise.errors import UnknownNameError
+
+    valid = (*STILLS, *ANIMATIONS) if moving else STILLS
+    if path.suffix.lower() not in valid:
+        raise UnknownNameError("picture format for the extension", path.suffix, valid)
+
+
+_NAME = Parameter(name=("--output", "-o"))
+_MOTION = _checked(_check_output, "The file to write: .bvh .glb .png .gif ...")
+_PICTURE = _checked(_check_picture, "The picture to write: .png.")
+Output = Annotated[Path, _NAME, _MOTION]
+OptionalOutput = Annotated[Path | None, _NAME, _MOTION]
+MarkerOutput = Annotated[Path, _NAME, _checked(_check_output, "The file to write: .c3d, .trc.", markers=True)]
+Target = Annotated[Path, _checked(_check_output, "The file to write.", markers=None)]
+Picture = Annotated[Path, _NAME, _PICTURE]
+OptionalPicture = Annotated[Path | None, _NAME, _PICTURE]
+Film = Annotated[Path, _NAME, _checked(_check_picture, "The picture: .png, .gif or .mp4.", moving=True)]
 Onto = Annotated[
     Path | None,
     Parameter(

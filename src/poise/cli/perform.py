@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto, OptionalOutput
+from poise.cli.options import Onto, OptionalOutput, OptionalPicture
 from poise.cli.perform_video import (
     Watching,
     perform_videos,
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
     from poise.performance.sensors import OrientationPerformance
     from poise.performance.streams import Stream
     from poise.priors.prior import Prior
+
+_OTHER_BODY = 0.03  # metres by which the joints of a sender may differ from the body that comes with Poise
 
 app = App(
     name="perform",
@@ -101,7 +103,8 @@ def perform(
     noise: Annotated[
         float | None,
         Parameter(
-            help="Tolerance of markers in metres (default 0.0002 or the method's), of sensors in radians (default 0)."
+            help="Tolerance of markers in metres (default 0.0002 or the method's; 0.03 for a feed without a model), "
+            "of sensors in radians (default 0)."
         ),
     ] = None,
     fps: Annotated[float, Parameter(help="Frames per second, if the take does not say.")] = 60.0,
@@ -121,11 +124,13 @@ def perform(
     if before.webcam is not None:
         follow_webcam(library, before, watch, output=output, onto=onto)
         return
-    if library is not None and take is None and is_feed(str(library)):
-        _record(str(library), fps, output, onto)
+    alone = str(library) if library is not None and take is None else ""
+    if alone.startswith("vmc:"):  # the only feed with the rotations of a whole body
+        _record(alone, fps, output, onto)
         return
-    if library is not None and take is None and not video and setup.is_take(str(library)):
-        library, take = None, str(library)
+    if is_feed(alone) or (alone and not video and setup.is_take(alone)):
+        library, take = None, alone
+        noise = _OTHER_BODY if noise is None and is_feed(alone) and not sensors else noise
     if take is None and not video:
         raise InvalidValueError(
             "give a take, - for standard input, udp:PORT, or --video for each camera; or --webcam alone"
@@ -170,9 +175,7 @@ def placement(
     library: Annotated[Path, Parameter(help="A motion library, or a model.")],
     *,
     markers: Annotated[int, Parameter(help="How many markers there are.")] = 6,
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="Also draw the body with the places (.png).")
-    ] = None,
+    output: Annotated[OptionalPicture, Parameter(help="Also draw the body with the places (.png).")] = None,
 ) -> None:
     """Find the marker places that predict a library's poses best, by trials."""
     from poise.performance import setup

@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import AS_FOUND, End, ReadingOptions, Start, warn_of
+from poise.cli.options import AS_FOUND, End, Film, ReadingOptions, Start, warn_of
 
 app = App(
     name="render",
@@ -30,7 +30,7 @@ Examples:
 def render(
     file: Annotated[Path, Parameter(help="The motion to draw: BVH, AMC, GLB, C3D or TRC.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The picture: .png, .gif or .mp4.")],
+    output: Film,
     start: Start = None,
     end: End = None,
     title: Annotated[str | None, Parameter(help="A title of your own.")] = None,

@@ -8,6 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Output
 
 app = App(
     name="sample",
@@ -27,7 +28,7 @@ Examples:
 def sample(
     model: Annotated[Path, Parameter(help="A style written by poise learn --kind style.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The picture or motion file to write.")],
+    output: Output,
     count: Annotated[int, Parameter(help="How many poses.")] = 8,
     seed: Annotated[int, Parameter(help="The random seed.")] = 0,
 ) -> None:

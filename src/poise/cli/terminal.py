@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
@@ -30,16 +31,25 @@ Report = Callable[[int, int], None]
 """Called with the amount done and the total."""
 
 
+class _Aside(Console):
+    """Standard error. If its reader has left, the command continues without words: its work must be saved."""
+
+    def __init__(self, *, highlight: bool = False, soft_wrap: bool = False) -> None:
+        super().__init__(stderr=True, highlight=highlight, markup=False, soft_wrap=soft_wrap)
+
+    def on_broken_pipe(self) -> None:
+        """Discard this and everything that follows."""
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
 def note(text: str) -> None:
     """Print a note on standard error, separate from piped results."""
-    Console(stderr=True, highlight=False, markup=False).print(text, style="dim")
+    _Aside().print(text, style="dim")
 
 
 def warn(text: str) -> None:
     """Print a warning on standard error."""
-    Console(stderr=True, highlight=False, markup=False, soft_wrap=True).print(
-        f"warning: {text}", style="yellow"
-    )
+    _Aside(soft_wrap=True).print(f"warning: {text}", style="yellow")
 
 
 def print_json(value: Any) -> None:
@@ -150,5 +160,5 @@ def _print(table: Table) -> None:
 
 
 def _bar(*columns: ProgressColumn) -> Progress:
-    console = Console(stderr=True, markup=False)
+    console = _Aside(highlight=True)
     return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)

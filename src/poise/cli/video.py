@@ -8,7 +8,7 @@ from typing import Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto
+from poise.cli.options import Onto, OptionalOutput
 
 app = App(
     name="video",
@@ -31,10 +31,7 @@ Examples:
 @app.default
 def video(
     *videos: Annotated[str, Parameter(help="A video or a folder of images; several, one per camera.")],
-    output: Annotated[
-        Path | None,
-        Parameter(name=("--output", "-o"), help="The motion: .bvh .glb .amc ... or .mp4 .gif .png."),
-    ] = None,
+    output: OptionalOutput = None,
     cameras: Annotated[Path | None, Parameter(help="The file of the cameras, for several videos.")] = None,
     person: Annotated[int | None, Parameter(help="Which person, from 1, if there are several.")] = None,
     height: Annotated[float | None, Parameter(help="The person's height in metres, if known.")] = None,
