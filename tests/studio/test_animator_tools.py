@@ -19,7 +19,7 @@ from poise.studio import messages as said
 from poise.studio.layers import changed_frames
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
-from poise.studio.timeline_script import path_of
+from poise.studio.timeline_script import path_of, turn_path_of
 from running_studio import Heard, kept
 
 TURN = tuple(rotations.quaternion_from_expmap(np.array([0.0, 0.0, 0.4])).tolist())
@@ -200,7 +200,7 @@ def test_the_library_is_kept_for_all_sessions_and_goes_out_and_comes_back(
     (file,) = session.answer(said.ExportPoses())
     assert isinstance(file, said.FileReady)
     out = tmp_path / "mine.poses"
-    out.write_bytes((session.uploads.folder(session.token) / file.name).read_bytes())
+    out.write_bytes(session.uploads.find(file.address.split("/")[1]).path.read_bytes())
     (left,) = session.answer(said.DropPose(pose=poses.poses[0].id))
     assert isinstance(left, said.KeptPoses)
     assert left.poses == []
@@ -406,6 +406,33 @@ def test_a_key_has_a_tangent_of_its_own_or_a_flat_one(session: Session) -> None:
     assert pace() == pytest.approx(0.4, abs=1e-2)
     session.answer(said.EaseKeys(keys=places, tangents="chosen"))
     assert session.state.timeline.keys[1].tangent is None
+
+
+def test_a_turned_key_has_a_spin_of_its_own_or_a_flat_one(session: Session) -> None:
+    session.answer(said.SetTimeline(fps=10.0, frames=21))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="left_hand")))
+    for frame, angle in ((0, 0.0), (10, 0.2), (20, 0.4)):
+        turn = (float(np.cos(angle / 2)), 0.0, float(np.sin(angle / 2)), 0.0)
+        session.answer(said.PutKey(key=said.Key(handle="hand", frame=frame, rotation=turn)))
+
+    def pace() -> float:
+        """Radians a second about the vertical at the key in the middle."""
+        path = turn_path_of(session.state, "hand")
+        assert path is not None
+        before, after = path.at(np.array([0.99, 1.01]))
+        return float(
+            rotations.expmap_from_quaternion(rotations.multiply(after, rotations.conjugate(before)))[1] / 0.02
+        )
+
+    assert pace() == pytest.approx(0.2, abs=1e-3)
+    places = [said.KeyPlace(handle="hand", frame=10)]
+    session.answer(said.EaseKeys(keys=places, tangents="flat"))
+    assert pace() == pytest.approx(0.0, abs=1e-2)
+    middle = session.state.timeline.keys[1]
+    session.answer(said.DragKey(seq=9, key=msgspec.structs.replace(middle, spin=(0, 0.6, 0)), last=True))
+    assert pace() == pytest.approx(0.6, abs=1e-2)
+    session.answer(said.EaseKeys(keys=places, tangents="chosen"))
+    assert session.state.timeline.keys[1].spin is None
 
 
 def _motion(pose: Pose) -> Motion:

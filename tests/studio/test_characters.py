@@ -55,6 +55,22 @@ def test_a_characters_pose_goes_into_its_own_file(session: Session) -> None:
     np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
+def test_exports_leave_the_opened_file_as_it_is(session: Session, tmp_path: Path) -> None:
+    """A file named on the command line is linked, and an export has its name; neither may write into it."""
+    file = foreign(tmp_path / "hero.glb")
+    before, heard = file.read_bytes(), Heard(session)
+    session.answer(said.OpenClip(upload=session.uploads.link(file, owner=session.token).id))
+    heard.wait_for(said.BodyShown)
+    exported = []
+    for _ in range(2):
+        heard = Heard(session)
+        session.answer(said.Export(format="glb", whole=False))
+        upload = session.uploads.find(heard.wait_for(said.FileReady).address.split("/")[1])
+        exported.append(upload.path.read_bytes())
+    assert file.read_bytes() == before
+    assert exported[0] == exported[1] != before
+
+
 def test_a_usd_character_opens_as_itself_and_its_pose_goes_out_with_its_mesh(
     session: Session, tmp_path: Path
 ) -> None:

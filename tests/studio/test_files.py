@@ -106,6 +106,27 @@ def test_a_scene_holds_its_motion_its_model_and_its_photo(
     assert other.uploads.find(state.photo.upload, owner=other.token).name == "me.png"
 
 
+def test_a_linked_file_stays_when_a_scene_or_poses_have_its_name(session: Session, tmp_path: Path) -> None:
+    """Files named on the command line are links in the person's folder; nothing is written through them."""
+    import matplotlib.image
+
+    matplotlib.image.imsave(tmp_path / "me.png", np.full((30, 20, 3), 0.5))
+    session.answer(said.OpenPhoto(upload=kept(session, tmp_path / "me.png"), width=20, height=30))
+    scene = exported(session, "scene")
+    other, mine = Session(session.models, session.uploads, session.autosave), tmp_path / "mine"
+    mine.mkdir()
+    for name in ("me.png", "library.poses"):
+        (mine / name).write_bytes(b"my own")
+        other.uploads.link(mine / name, owner=other.token)
+    state = other.files.opened(scene, other.state)
+    assert state.photo is not None
+    restored = other.uploads.find(state.photo.upload, owner=other.token).path
+    assert restored.read_bytes() == (tmp_path / "me.png").read_bytes()
+    other.answer(said.KeepPose(name="mine"))
+    other.answer(said.ExportPoses())
+    assert [(mine / name).read_bytes() for name in ("me.png", "library.poses")] == [b"my own"] * 2
+
+
 def test_scenes_of_the_first_version_and_of_newer_ones_are_opened(session: Session, tmp_path: Path) -> None:
     scene = json.loads(msgspec.json.encode(session.files.saved(posed(session).state)))
     newer = scene | {"version": 9, "readBy": 2, "weather": "fine"}

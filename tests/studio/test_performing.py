@@ -1,11 +1,14 @@
 """A body that follows a performer live: from markers over UDP and from videos, with latency and honest words."""
 
+import gc
 import json
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
+from weakref import ref
 
 import numpy as np
 import pytest
@@ -17,7 +20,9 @@ from poise.formats import write
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
+from poise.performance import setup
 from poise.performance.marker_sets import WITH_HEAD, marker_layout
+from poise.performance.perform import Performance
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
@@ -30,7 +35,7 @@ from poise.studio.uploads import Uploads
 from poise.vision.people import models as networks
 from poise.vision.sources import VideoSource
 from pose2sim import SINGLE, recordings, webcam_video
-from running_studio import PATIENCE, Heard, kept
+from running_studio import PATIENCE, Heard, kept, wait_until
 
 
 @pytest.fixture(scope="module")
@@ -112,6 +117,27 @@ def test_the_body_follows_markers_over_udp(stage: Session, tracker: Tracker, wal
     assert stage.state.timeline.clip == "performance"
     stage.answer(said.Undo())
     assert stage.state.timeline.clip is None
+
+
+def test_nothing_of_a_performance_stays_in_memory_after_its_end(
+    stage: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    made, set_up = list[ref[Performance]](), setup.set_up
+
+    def seen(*given: Any, **options: Any) -> Performance:
+        performance = set_up(*given, **options)
+        made.append(ref(performance))
+        return performance
+
+    monkeypatch.setattr(setup, "set_up", seen)
+    heard = Heard(stage)
+    stage.answer(said.Perform(model="steps", stream="0"))
+    heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")
+    stage.answer(said.StopPerforming())
+    heard.wait_for(said.Performing, lambda shown: shown.step == "over")
+    with pytest.raises(PoiseError, match="no performance to stop"):
+        stage.answer(said.StopPerforming())
+    wait_until(lambda: gc.collect() >= 0 and made[0]() is None)
 
 
 def test_the_body_follows_a_body_that_comes_by_vmc(stage: Session, tracker: Tracker, walk: Motion) -> None:

@@ -193,6 +193,14 @@ def test_no_joint_goes_much_further_than_the_hand(
     assert np.linalg.norm(joints(session) - before, axis=1).max() < 0.02
 
 
+def test_a_pose_that_only_a_jump_reaches_is_shown_on_its_way(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle(session, "left_hand")
+    monkeypatch.setattr(solving, "eased", lambda _problem, _start, goal, _most: (goal, True))
+    assert drag(session, "left_hand", (0.0, 0.1, 0.0), moments=1).jumps
+
+
 def test_hips_keep_their_heading_unless_they_are_turned(session: Session) -> None:
     session.answer(said.ChooseModel(model="both"))
     facing = np.array(session.state.anchors[HEADING])

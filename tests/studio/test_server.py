@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import io
 import logging
 import os
@@ -16,6 +17,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
+from weakref import ref
 
 import httpx
 import msgspec
@@ -28,7 +30,7 @@ from full_disk import full_disk
 from poise.formats import write
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.studio import archives, connection, sessions
+from poise.studio import archives, connection, memory, sessions
 from poise.studio import messages as said
 from poise.studio.connection import Connection
 from poise.studio.inbox import Inbox
@@ -110,6 +112,25 @@ def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
         again.say(said.Hello(protocol=said.PROTOCOL, token=token))
         assert again.hear_until(said.Welcome).resumed
         assert [handle.id for handle in again.hear_until(said.SceneChanged).scene.handles] == ["hand"]
+
+
+def test_a_page_that_is_gone_leaves_no_solver_in_memory(session: Session) -> None:
+    session.answer(said.PutHandle(handle=HAND))
+    session.answer(said.Drag(seq=1, handle="hand", position=(0.3, 1.5, 0.4), last=True))
+    shown, solver = session.pose(fine=True), ref(session.poser._last)
+    session.rest()
+    gc.collect()
+    assert solver() is None
+    assert session.pose(fine=True) == shown
+    session.answer(said.Drag(seq=2, handle="hand", position=(0.3, 1.4, 0.4), last=True))
+
+
+def test_memory_is_trimmed_from_time_to_time(models: ModelStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    trimmed = list[float]()
+    monkeypatch.setattr(memory, "TRIM_EVERY", 0.01)
+    monkeypatch.setattr(memory, "trim_memory", lambda: trimmed.append(time.monotonic()))
+    with running(models):
+        wait_until(lambda: len(trimmed) > 2)
 
 
 def test_what_pages_left_behind_goes_to_disk_where_it_holds_much(
@@ -483,13 +504,14 @@ def test_a_model_is_learned_from_a_dropped_clip_and_the_result_exported(
 
 def test_uploads_are_their_owners_alone(studio: Running, tmp_path: Path) -> None:
     clip = write(act("kick", seconds=1.0, fps=20), tmp_path / "kick.bvh")
-    with studio.page() as page, studio.page() as thief:
+    with studio.page() as page:
         dropped = upload(studio, page.hello().token, "kick.bvh", clip.read_bytes()).json()["upload"]
-        thief.hello()
-        thief.say(said.Learn(name="mine", kind="style", uploads=[dropped]))
-        refusal = thief.hear()
-        assert isinstance(refusal, said.Refusal)
-        assert "uploaded file" in refusal.words
+        with studio.page() as thief:
+            thief.hello()
+            thief.say(said.Learn(name="mine", kind="style", uploads=[dropped]))
+            refusal = thief.hear()
+            assert isinstance(refusal, said.Refusal)
+            assert "uploaded file" in refusal.words
     assert upload(studio, "no session", "kick.bvh", b"x").status_code == 403
 
 
@@ -732,6 +754,17 @@ def test_what_is_not_http_leaves_no_traceback_in_the_log(
         logging.getLogger("uvicorn.error").error("Exception in ASGI application", exc_info=error)
     still_well(small_page)
     assert [record.exc_info and record.exc_info[0] for record in caplog.records] == [ValueError]
+
+
+def test_text_that_is_not_utf_8_closes_the_page_and_leaves_no_traceback_in_the_log(
+    small_page: Running, caplog: pytest.LogCaptureFixture
+) -> None:
+    with small_page.page() as page:
+        page.socket.send(b"\x83", text=True)
+        with pytest.raises(ConnectionClosed):
+            page.socket.recv(timeout=PATIENCE)
+    still_well(small_page)
+    assert caplog.records == []
 
 
 def test_wrong_tokens_are_counted(models: ModelStore, tmp_path: Path) -> None:

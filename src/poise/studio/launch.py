@@ -12,7 +12,7 @@ from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from subprocess import DEVNULL, Popen
-from threading import Lock, Thread, Timer
+from threading import Event, Lock, Thread, Timer
 
 from poise.apps.warm_up import KERNELS, Pace, pace_of, warm_up
 from poise.errors import PoiseError
@@ -25,6 +25,7 @@ from poise.studio.server import PAGE, Studio, listen, server_of
 from poise.studio.uploads import plain_name
 
 OPEN_AFTER = 0.3  # seconds
+ALONE = 5.0  # seconds that the first page has the machine to itself
 FIRST = ("kinematics", "solver", "people")
 """The kernels of the model that a new studio starts with."""
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may hold the interpreter against the socket's
@@ -81,14 +82,15 @@ def compiling(*, everything: bool) -> Pace:
 @contextmanager
 def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
     """After the first kernels: compile the others and learn the built-in models, while the studio is in use."""
-    lock, ended = Lock(), False
+    lock, ended = Lock(), Event()
     running: list[Popen[bytes]] = []
 
     def prepare() -> None:
         if first is not None:
             first.wait()
+        ended.wait(ALONE)
         with lock:
-            if ended:
+            if ended.is_set():
                 return
             running.append(
                 Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
@@ -102,7 +104,7 @@ def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
         yield
     finally:
         with lock:
-            ended = True
+            ended.set()
         for learning in running:
             learning.kill()
             learning.wait()

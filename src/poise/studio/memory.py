@@ -7,10 +7,13 @@ in use grew by all of them.
 
 from __future__ import annotations
 
+import asyncio
 import ctypes
+from contextlib import suppress
 
 _ARENAS, _FROM_SYSTEM, _TRIM = -8, -3, -1  # M_ARENA_MAX, M_MMAP_THRESHOLD, M_TRIM_THRESHOLD of malloc.h
 MEGABYTE = 1 << 20
+TRIM_EVERY = 10.0  # seconds
 
 
 def give_memory_back() -> bool:
@@ -21,3 +24,16 @@ def give_memory_back() -> bool:
         return False  # not glibc: nothing to do
     settings = {_ARENAS: 2, _FROM_SYSTEM: MEGABYTE, _TRIM: 4 * MEGABYTE}
     return all(mallopt(name, value) for name, value in settings.items())
+
+
+def trim_memory() -> None:
+    """Return freed memory between live objects to the system, which takes milliseconds."""
+    with suppress(AttributeError, OSError, TypeError):  # not glibc
+        ctypes.CDLL(None).malloc_trim(0)
+
+
+async def keep_trimmed() -> None:
+    """Trim the memory from time to time, until cancelled."""
+    while True:
+        await asyncio.sleep(TRIM_EVERY)
+        await asyncio.to_thread(trim_memory)

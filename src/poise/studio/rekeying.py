@@ -70,7 +70,7 @@ def eased(state: State, message: EaseKeys) -> State:
     if message.easing is not None:
         other["easing"] = message.easing
     if message.tangents is not None:
-        other["tangent"] = (0.0, 0.0, 0.0) if message.tangents == "flat" else None
+        other["tangent"] = other["spin"] = (0.0, 0.0, 0.0) if message.tangents == "flat" else None
     keys = [msgspec.structs.replace(key, **other) if _of(key) in chosen else key for key in timeline.keys]
     poses = [msgspec.structs.replace(key, **fade) if _of(key) in chosen else key for key in timeline.poses]
     found = _with(state, keys, poses, () if state.layers is None else state.layers.corrections)

@@ -42,7 +42,7 @@ from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.parts import Parts
 from poise.studio.solving import typed_constraints
 from poise.studio.state import MOST_HANDLES, MOST_PROPS, Placed, State, handles_on
-from poise.studio.uploads import Uploads, plain_name
+from poise.studio.uploads import Uploads
 
 VERSION, READ_BY = 2, 2
 SCENE = "scene.json"
@@ -293,12 +293,12 @@ class SceneFiles:
         return Photo(upload=upload, width=saved.width, height=saved.height, points=saved.points)
 
     def _uploaded(self, part: str | None, name: str | None) -> str | None:
-        """Restore a part as an upload under a name."""
+        """Restore a part as an upload under a name. A link of that name is replaced, never its file."""
         if part is None or name is None:
             return None
-        path = self.uploads.folder(self.owner) / plain_name(name)
-        path.write_bytes(self.parts.path(part).read_bytes())
-        return self.uploads.keep(path, owner=self.owner).id
+        arriving = self.uploads.arriving(name, owner=self.owner)
+        arriving.path.write_bytes(self.parts.path(part).read_bytes())
+        return self.uploads.keep_arrived(arriving).id
 
 
 def encoded(scene: SavedScene) -> bytes:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import errno
 import logging
 import os
@@ -27,6 +28,7 @@ from poise.apps.warm_up import Pace
 from poise.errors import InvalidValueError, PoiseError
 from poise.studio.archives import unpack
 from poise.studio.connection import Connection, Workers
+from poise.studio.memory import keep_trimmed
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
 from poise.studio.sessions import Sessions
@@ -37,6 +39,8 @@ LARGEST_MESSAGE = 1_000_000  # bytes
 PORT, PORTS_TRIED = 8420, 20
 MOST_DIGITS = 19
 MOST_CONNECTIONS = 500
+NOT_UTF_8 = "Invalid UTF-8 sequence received from client."  # what uvicorn logs of such text, with a traceback
+PAGE_PATIENCE = 300.0  # seconds without a reply to a ping: a first start compiles for minutes
 SESSION_HEADER = "x-poise-session"
 HANG_UP = {"Connection": "close"}  # for clients that would keep sending unwanted data
 NOT_BUILT = """<!doctype html><html lang="en"><meta charset="utf-8"><title>Poise studio</title>
@@ -77,7 +81,9 @@ class Studio:
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
+        trimming = asyncio.create_task(keep_trimmed())
         yield
+        trimming.cancel()
         self.close()
 
     def close(self) -> None:
@@ -132,6 +138,7 @@ def server_of(studio: Studio) -> uvicorn.Server:
     config = uvicorn.Config(
         studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
+        ws_ping_timeout=PAGE_PATIENCE,
     )  # fmt: skip
     for name in ("uvicorn.error", "asyncio"):
         logging.getLogger(name).addFilter(_is_news)
@@ -139,8 +146,9 @@ def server_of(studio: Studio) -> uvicorn.Server:
 
 
 def _is_news(record: logging.LogRecord) -> bool:
-    """Whether an error is the studio's: malformed HTTP is answered before the studio sees it."""
-    return record.exc_info is None or not isinstance(record.exc_info[1], LocalProtocolError)
+    """Whether an error is the studio's: malformed HTTP and text are answered before the studio sees them."""
+    malformed = record.exc_info is not None and isinstance(record.exc_info[1], LocalProtocolError)
+    return not malformed and record.msg != NOT_UTF_8
 
 
 class Door(socket.socket):

@@ -135,6 +135,7 @@ class Session:
             if self.outlet is None and not self.closed:
                 self.poser.rest()
                 self.history.rest()
+                self.solved = self.solved.rested() if self.solved else None
 
     def close(self) -> None:
         """Stop everything that runs for this session."""

@@ -79,6 +79,12 @@ class SolvedState:
     anchors: dict[str, Vec3] | None = None  # positions of the feet, if they stepped
     jumps: bool = False  # a joint moves further than a drag allows: it is shown with an animation
 
+    def rested(self) -> SolvedState:
+        """The same with measured residuals, and without its solver."""
+        residuals = self.solution.residuals
+        solution = replace(self.solution, measure=lambda: residuals, posterior_of=None, prior=None)
+        return replace(self, solution=solution)
+
 
 class Poser:
     """Solves the states of one session, each from the last."""
@@ -98,7 +104,9 @@ class Poser:
 
     def rest(self) -> None:
         """Drop everything that can be recomputed."""
-        self._under = self._blend = None
+        self._under = self._blend = self._recorded = None
+        for name in ("_follower", "_last"):
+            self.__dict__.pop(name, None)
 
     def prior_of(self, state: State) -> Prior:
         """The model or blend of a state."""
@@ -162,7 +170,7 @@ class Poser:
         problem.floats[:] = aims  # a tried step has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
-            return solved
+            return replace(solved, jumps=jumps)
         if self._last.runner is not None and not overreaches:
             self._last.runner.pause(solution.q)
         placed = Placed(solution.pose, solution.q, problem.space)
@@ -292,7 +300,8 @@ def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
         balance = bearing.balanced(places, skeleton, held=held)
         found += [] if balance is None else [balance]
     if state.bearing.arms:
-        found += _hanging(skeleton, frozenset(skeleton.index(handle.joint) for handle in active), (x, y, z))
+        busy = frozenset(skeleton.index(handle.joint) for handle in active)
+        found += _hanging(skeleton, busy, (x, y, z), state.anchors.get(HEADING))
     if state.bearing.apart:
         found += bearing.apart(state.pose, nearby=0.0)
     return [Condition(None, constraint) for constraint in found]
@@ -304,8 +313,8 @@ def _facing(skeleton: Skeleton, heading: Vec3, at: Vec3, looks: bool) -> Constra
 
 
 @kept_for_body
-def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3) -> list[Constraint]:
-    return bearing.hanging(skeleton, busy=busy, at=at)
+def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3, heading: Vec3 | None) -> list[Constraint]:
+    return bearing.hanging(skeleton, busy=busy, at=at, heading=heading)
 
 
 def _places(state: State, active: Sequence[SceneHandle]) -> tuple[bearing.Places, set[str]]:

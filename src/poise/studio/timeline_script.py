@@ -8,7 +8,15 @@ import msgspec
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, StyleChange, TurnPath
+from poise.apps.keyframing_script import (
+    MODEL,
+    HandlePath,
+    HeldHandle,
+    Script,
+    StyleChange,
+    TurnPath,
+    or_unknown,
+)
 from poise.errors import InvalidValueError
 from poise.geometry.splines import smoothstep
 from poise.skeleton.pose_space import Handle as Point
@@ -93,16 +101,16 @@ def _script_keys(script: Script, handle: str) -> list[Key]:
     found: dict[int, Key] = {}
     paths: list[HandlePath | TurnPath] = [*script.paths, *script.turns]
     for path in [path for path in paths if path.handle.joint == handle]:
-        values = path.points if isinstance(path, HandlePath) else path.turns
-        for number, (time, value, ease) in enumerate(
-            zip(path.times, values.tolist(), path.eases, strict=True)
-        ):
+        values, velocities, names = (
+            (path.points, path.tangents, ("position", "tangent"))
+            if isinstance(path, HandlePath)
+            else (path.turns, path.spins, ("rotation", "spin"))
+        )
+        for time, value, velocity, ease in zip(path.times, values, velocities, path.eases, strict=True):
             frame = round(time * script.fps)
             known = found.get(frame) or Key(handle=handle, frame=frame, easing=msgspec.convert(ease, Easing))
-            what = {"position" if isinstance(path, HandlePath) else "rotation": tuple(value)}
-            if isinstance(path, HandlePath) and np.isfinite(path.tangents[number]).all():
-                what["tangent"] = vec3(path.tangents[number])
-            found[frame] = msgspec.structs.replace(known, **what)
+            given = (tuple(value.tolist()), vec3(velocity) if np.isfinite(velocity).all() else None)
+            found[frame] = msgspec.structs.replace(known, **dict(zip(names, given, strict=True)))
     return list(found.values())
 
 
@@ -111,9 +119,8 @@ def path_of(state: State, handle: str) -> HandlePath:
     timeline, own = state.timeline, state.handle(handle)
     frames, points = _through(timeline, [(key.frame, key.position) for key in _keys_of(timeline, handle)])
     given = {key.frame: key.tangent for key in _keys_of(timeline, handle)}
-    tangents = np.array([given.get(int(frame)) or (np.nan,) * 3 for frame in frames])
     return HandlePath(
-        point_of(own), frames / timeline.fps, points, tangents,
+        point_of(own), frames / timeline.fps, points, or_unknown([given.get(int(frame)) for frame in frames]),
         _eases(timeline, handle, frames), tolerance=None if own.hard else own.tolerance,
     )  # fmt: skip
 
@@ -126,8 +133,10 @@ def turn_path_of(state: State, handle: str) -> TurnPath | None:
     if all(turn is None for _, turn in turns) or not (keys or own.pinned):
         return None
     frames, quaternions = _through(timeline, turns)
+    given = {key.frame: key.spin for key in keys}
     return TurnPath(
-        point_of(own), frames / timeline.fps, quaternions, _eases(timeline, handle, frames),
+        point_of(own), frames / timeline.fps, quaternions,
+        or_unknown([given.get(int(frame)) for frame in frames]), _eases(timeline, handle, frames),
         tolerance=None if own.hard else own.turn_tolerance,
     )  # fmt: skip
 

@@ -131,6 +131,12 @@ class Uploads:
                 self._folders[owner].mkdir()
             return self._folders[owner]
 
+    def exports(self, owner: str) -> Path:
+        """The folder of files written for a person, apart from opened ones: those may be links and have their names."""
+        folder = self.folder(owner) / "exports"
+        folder.mkdir(exist_ok=True)
+        return folder
+
     def keep(self, path: Path, *, owner: str) -> Upload:
         """Register a file under an id, replacing an earlier one of its name; the oldest files are removed."""
         upload = Upload(secrets.token_urlsafe(12), path, owner, path.stat().st_size)

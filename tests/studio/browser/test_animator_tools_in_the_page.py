@@ -1,6 +1,7 @@
 """What an animator does in the page: turn joints, paste poses, move keys, work on ranges, lock contacts, keep poses."""
 
 import math
+from collections.abc import Callable
 from pathlib import Path
 
 import cv2
@@ -110,6 +111,8 @@ def test_joints_that_are_selected_together_turn_and_move_together(studio: Studio
     for role, was in before.items():
         studio.until(lambda role=role, was=was: angle(studio.turn(role), was) > 0.2, f"the {role} to turn")
     studio.page.keyboard.press("Control+z")
+    for role, was in before.items():  # else the hands below are clicked on where they no longer are
+        studio.until(lambda role=role, was=was: angle(studio.turn(role), was) < 0.01, f"the {role} as before")
     studio.page.keyboard.press("q")
     studio.page.keyboard.press("Escape")
     for role, name in (("left_hand", "LeftHand"), ("right_hand", "RightHand")):
@@ -201,12 +204,14 @@ def test_a_box_on_the_timeline_selects_keys_of_its_lanes(studio: StudioPage) -> 
         studio.wait(f"window.poise.state.scene.value.timeline.keys.length === {keys}")
     studio.laid_out()
     boxed(studio, [on_lane(studio, 20, 1), on_lane(studio, 40, 2)], "Shift")
-    assert chosen_keys(studio) == {("RightHand", 30), ("LeftHand", 30)}
+    both = {("RightHand", 30), ("LeftHand", 30)}
+    studio.until(lambda: chosen_keys(studio) == both, "both keys of frame 30")
     assert studio.ask("state.range.value") is None
     studio.page.mouse.click(*on_lane(studio, 60, 2))
     studio.until(lambda: not chosen_keys(studio), "nothing to be selected")
     boxed(studio, [on_lane(studio, 50, 1), on_lane(studio, -2, 1)], "Shift")
-    assert chosen_keys(studio) == {("RightHand", 0), ("RightHand", 30)}
+    row = {("RightHand", 0), ("RightHand", 30)}
+    studio.until(lambda: chosen_keys(studio) == row, "the keys of one lane")
 
 
 def chosen_keys(studio: StudioPage) -> set[tuple[str, int]]:
@@ -270,16 +275,16 @@ def test_a_tangent_is_pulled_in_the_graph_and_made_flat(studio: StudioPage) -> N
         studio.laid_out()
     studio.wait("window.poise.state.progress.value.size === 0")  # the path below is of the solved motion
     studio.press("Graph")
-    box = graph_box(studio)
-    path = studio.ask("state.motion.value.path('RightHand')")
-    values = [value for place in path for value in place]
-    low, high = min(values), max(values)
-    tall = box["height"] - RULER - 24
-    at = on_graph(box, 45), box["y"] + box["height"] - 12 - (path[45][1] - low) / (high - low) * tall
-    studio.page.mouse.click(*at)
-    studio.wait("window.poise.state.selectedKeys.value.length === 1")
-    box = graph_box(studio)  # the tools of the key have moved it
-    at = at[0], box["y"] + box["height"] - 12 - (path[45][1] - low) / (high - low) * tall
+
+    def key_at() -> tuple[float, float]:
+        box, path = graph_box(studio), studio.ask("state.motion.value.path('RightHand')")
+        low, high = bounds(path)
+        tall = box["height"] - RULER - 24
+        return on_graph(box, 45), box["y"] + box["height"] - 12 - (path[45][1] - low) / (high - low) * tall
+
+    select_in_graph(studio, key_at)
+    box, at, path = graph_box(studio), key_at(), studio.ask("state.motion.value.path('RightHand')")
+    (low, high), tall = bounds(path), box["height"] - RULER - 24
     rise = (path[46][1] - path[44][1]) / 2 / (high - low) * tall  # pixels a frame
     end = at[0] + 44, at[1] - 44 * rise * 89 / (box["width"] - 2 * LEFT)
     studio.drag(end, (0, -30))
@@ -292,6 +297,42 @@ def test_a_tangent_is_pulled_in_the_graph_and_made_flat(studio: StudioPage) -> N
     )
     studio.page.get_by_label("Tangent of the curve").select_option("flat")
     studio.until(lambda: studio.ask("state.scene.value.timeline.keys[1].tangent") == [0, 0, 0], "a flat key")
+
+
+def test_a_tangent_of_turns_is_pulled_in_the_graph(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.page.mouse.click(*studio.pixel(studio.joint("head")))
+    studio.wait("window.poise.state.handles.value.length === 1")
+    studio.page.keyboard.press("e")
+    for frame, way in ((0, (0, 0)), (45, (-12, -45)), (89, (12, 45))):
+        studio.show_frame(frame)
+        studio.settled()
+        studio.drag_gizmo(studio.joint("head"), (0.75, 0.0), way)
+        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+        studio.laid_out()
+    studio.press("Graph")
+    studio.page.get_by_role("button", name="Turn", exact=True).click()
+    for axis in ("Y", "Z"):
+        studio.page.get_by_role("group", name="Curves").get_by_label(axis).uncheck()
+    rolls = head_rolls(studio, of_world=True)
+    middle, half = (min(rolls) + max(rolls)) / 2, max((max(rolls) - min(rolls)) / 2, 5.0)
+
+    def key_at() -> tuple[float, float]:
+        box = graph_box(studio)
+        share = (rolls[45] - middle + half) / (2 * half)
+        return on_graph(box, 45), box["y"] + box["height"] - 12 - share * (box["height"] - RULER - 24)
+
+    select_in_graph(studio, key_at)
+    box, at = graph_box(studio), key_at()  # the tools of the key have moved it
+    rise = (rolls[46] - rolls[44]) / 2 / (2 * half) * (box["height"] - RULER - 24)  # pixels a frame
+    studio.drag((at[0] + 44, at[1] - 44 * rise * 89 / (box["width"] - 2 * LEFT)), (0, -30))
+    studio.wait("window.poise.state.scene.value.timeline.keys[1].spin")
+    studio.until(
+        lambda: head_rolls(studio, of_world=True)[47] > rolls[47] + 0.5,
+        "the head to turn further after the key",
+    )
+    studio.page.get_by_label("Tangent of the curve").select_option("flat")
+    studio.until(lambda: studio.ask("state.scene.value.timeline.keys[1].spin") == [0, 0, 0], "a flat key")
 
 
 def test_a_joint_is_turned_by_its_curve(walking: StudioPage) -> None:
@@ -318,15 +359,19 @@ def test_a_joint_is_turned_by_its_curve(walking: StudioPage) -> None:
     assert after[43:] == before[43:]
 
 
-def head_rolls(studio: StudioPage) -> list[float]:
-    """How the head is turned about X against its parent in every frame, in degrees."""
+def head_rolls(studio: StudioPage, *, of_world: bool = False) -> list[float]:
+    """How the head is turned about X against its parent, or the world, in every frame, in degrees."""
     both = studio.ask(
         "(([head, motion]) => Array.from({ length: motion.frames }, (_, frame) =>"
         " [state.body.value.joints[head].parent, head].map((joint) =>"
         " [...motion.at(frame).slice(7 * joint + 3, 7 * joint + 7)])))"
         "([state.body.value.joints.findIndex((joint) => joint.role === 'head'), state.motion.value])"
     )
-    turns = [rotations.multiply(rotations.conjugate(np.array(neck)), np.array(head)) for neck, head in both]
+    still = np.array([1.0, 0.0, 0.0, 0.0])
+    turns = [
+        rotations.multiply(still if of_world else rotations.conjugate(np.array(neck)), np.array(head))
+        for neck, head in both
+    ]
     return [math.degrees(math.atan2(2 * (y * z + w * x), 1 - 2 * (x * x + y * y))) for w, x, y, z in turns]
 
 
@@ -334,6 +379,23 @@ def graph_box(studio: StudioPage) -> dict[str, float]:
     box = studio.page.get_by_label("Graph: drag keys").bounding_box()
     assert box is not None
     return {**box}
+
+
+def bounds(path: list[list[float]]) -> tuple[float, float]:
+    values = [value for place in path for value in place]
+    return min(values), max(values)
+
+
+def select_in_graph(studio: StudioPage, key_at: Callable[[], tuple[float, float]]) -> None:
+    """Clicks a key where it is now, until its tools are there: lanes that come late move the graph, and so do tools."""
+
+    def selected() -> bool:
+        if studio.ask("state.selectedKeys.value.length") != 1:
+            studio.page.mouse.click(*key_at())
+            studio.page.wait_for_timeout(500)
+        return studio.page.get_by_label("Tangent of the curve").count() == 1
+
+    studio.until(selected, "the key to be selected")
 
 
 def on_graph(box: object, frame: int) -> float:
@@ -352,7 +414,8 @@ def test_the_library_keeps_finds_and_blends_poses(studio: StudioPage) -> None:
     studio.until(lambda: math.dist(studio.joint("left_hand"), raised) > 0.05, "the pose before")
     start = studio.joint("left_hand")
     studio.page.get_by_label("Find a pose").fill("nothing like it")
-    assert studio.page.get_by_role("button", name="Take pose arm up").count() == 0
+    kept = studio.page.get_by_role("button", name="Take pose arm up")
+    studio.until(lambda: kept.count() == 0, "nothing to be found")
     studio.page.get_by_label("Find a pose").fill("ARM")
     studio.press("Take pose arm up")
     studio.until(lambda: math.dist(studio.joint("left_hand"), raised) < 0.01, "the pose that was kept")
@@ -432,7 +495,7 @@ def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
     height.fill("10")
     height.press("Enter")
     studio.until(lambda: abs(studio.joint("left_hand")[1] - start[1] - 0.1) < 0.01, "the hand to go along")
-    assert studio.ask("stage.props.group.children.length") == 1
+    studio.wait("window.poise.stage.props.group.children.length === 1")
     studio.work_in("Animate")
     x, _, z = studio.ask("state.scene.value.props[0].position")
     studio.page.mouse.click(*studio.pixel((x + 0.1, 0.2, z + 0.25)))  # the box, on the stage
@@ -492,14 +555,14 @@ def painted(studio: StudioPage, at: tuple[float, float]) -> bool:
 
 def test_the_tour_goes_step_by_step_and_can_be_skipped(studio: StudioPage) -> None:
     tour = studio.page.get_by_role("note", name="Tour")
-    assert "1 of 5" in tour.inner_text()
+    studio.until(lambda: "1 of 5" in tour.inner_text(), "the first step")
     studio.drag_joint("right_hand", (-20, -30))
     studio.settled()
     studio.until(lambda: "2 of 5" in tour.inner_text(), "the next step")
     tour.get_by_role("button", name="Next").click()
-    assert "3 of 5" in tour.inner_text()
+    studio.until(lambda: "3 of 5" in tour.inner_text(), "the step after it")
     tour.get_by_role("button", name="Skip the tour").click()
-    assert tour.count() == 0
+    studio.until(lambda: tour.count() == 0, "the tour to be gone")
 
 
 def test_fingers_drag_a_hand_and_two_of_them_turn_the_view(studio: StudioPage) -> None:

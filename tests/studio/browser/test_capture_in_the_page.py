@@ -25,7 +25,7 @@ def test_gaps_are_seen_and_markers_hidden(studio: StudioPage, tmp_path: Path) ->
     studio.page.get_by_label("Open a take").set_input_files(path)
     studio.wait("window.poise.state.take.value")
     assert studio.ask("state.take.value.gaps(3)") == [[10, 14]]
-    assert not studio.ask("stage.figure.mesh.visible")
+    studio.wait("!window.poise.stage.figure.mesh.visible")
     studio.until(lambda: studio.page.get_by_text(walk.labels[3]).first.is_visible(), "the labels")
     other = walk.labels[5]
     studio.page.get_by_role("button", name=f"Hide {other} from here").click()

@@ -101,8 +101,8 @@ class Weight(Part):
 class Key(Part):
     """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side.
 
-    In a motion made of keys `easing` is how the way to the next key is paced, and `tangent` the velocity at the key in
-    metres a second; without one the curve chooses it.
+    In a motion made of keys `easing` is how the way to the next key is paced, `tangent` the velocity at the key in
+    metres a second, and `spin` the angular velocity in radians a second; without one the curve chooses it.
     """
 
     handle: Name
@@ -112,6 +112,7 @@ class Key(Part):
     ease: Frame = EASE
     easing: Easing = "none"
     tangent: Vec3 | None = None
+    spin: Vec3 | None = None
 
 
 class PoseKey(Part):

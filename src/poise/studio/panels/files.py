@@ -109,7 +109,7 @@ class FilesPanel:
 
     def _written(self, task: str, name: str, write: Callable[[Path, Report], None]) -> Answer:
         session = self._session
-        path = session.uploads.folder(session.token) / name
+        path = session.uploads.exports(session.token) / name
 
         def work(report: Report) -> Done:
             write(path, report)

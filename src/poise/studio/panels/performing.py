@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import time
 from collections import deque
+from collections.abc import Callable
 from pathlib import Path
 from threading import Thread
 
@@ -56,32 +57,37 @@ class PerformingPanel:
     def perform(self, message: messages.Perform) -> Answer:
         """Start following in a separate thread."""
         session = self._session
-        if self._now is not None and self._now.is_alive:
+        if self._now is not None:
             raise InvalidValueError("a performance is running; stop it first")
         source, prior = self._source(message), session.models[message.model].prior
         switched: Answer = []
         if session.state.model != message.model:
             switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
-        self._now = LivePerformance(session, source, prior)
+        self._now = LivePerformance(session, source, prior, ended=self._forget)
         return [*switched, self._now.report("preparing")]
 
     def stop(self, message: messages.StopPerforming) -> Answer:
         """Ask the thread to end; it reports when it has."""
         del message
-        if self._now is None or not self._now.is_alive:
+        if self._now is None:
             raise InvalidValueError("there is no performance to stop")
         self._end()
         return []
 
     def see(self, message: messages.WebcamPicture) -> Answer:
         """Pass on a picture of the page's webcam; one after the end is ignored."""
-        if self._now is not None and self._now.is_alive and self._webcam is not None:
+        if self._webcam is not None:
             self._webcam.put(message.jpeg, message.taken)
         return []
 
     def _end(self) -> None:
         if self._now is not None:
             self._now.stopped = True
+
+    def _forget(self) -> None:
+        """Drop an ended performance: the models that it was prepared with take megabytes."""
+        with self._session.lock:
+            self._now = self._webcam = None
 
     def _source(self, message: messages.Perform) -> LiveSource:
         session = self._session
@@ -118,8 +124,10 @@ class PerformingPanel:
 class LivePerformance:
     """A running performance: follows its source, reports its status, and leaves a motion at the end."""
 
-    def __init__(self, session: Session, source: LiveSource, prior: Prior) -> None:
-        self._session, self._source, self._prior = session, source, prior
+    def __init__(
+        self, session: Session, source: LiveSource, prior: Prior, *, ended: Callable[[], None]
+    ) -> None:
+        self._session, self._source, self._prior, self._ended = session, source, prior, ended
         self.stopped = False
         self._frames: deque[PerformedFrame] = deque(maxlen=MOST_FRAMES)
         self._latencies: deque[float] = deque(maxlen=RECENT)
@@ -130,13 +138,7 @@ class LivePerformance:
         self._count = 0
         self._journal = Journal(session.autosave.take_of(session.token))
         self._shortfall = Shortfall()
-        self._thread = Thread(target=self._run, name="poise-performance", daemon=True)
-        self._thread.start()
-
-    @property
-    def is_alive(self) -> bool:
-        """Whether it is still running."""
-        return self._thread.is_alive()
+        Thread(target=self._run, name="poise-performance", daemon=True).start()
 
     def report(self, step: messages.PerformingStep) -> messages.Performing:
         """Its status."""
@@ -162,6 +164,14 @@ class LivePerformance:
         ]
 
     def _run(self) -> None:
+        try:
+            self._perform()
+            self._finish()
+        finally:
+            self._ended()
+            self._session.post(self.report("over"))
+
+    def _perform(self) -> None:
         session = self._session
         try:
             self._names = list(self._source.prepare(self._prior))
@@ -172,7 +182,6 @@ class LivePerformance:
             _LOG.exception("while following %s", self._source.name)
             words = "the performance went wrong; the terminal that the studio runs in says how"
             session.post(messages.Refusal(words=words, about="perform", seq=None))
-        self._finish()
 
     def _follow(self, frame: PerformedFrame, arrived: float) -> None:
         """Send a pose as soon as it is known, with markers and latency."""
@@ -213,7 +222,6 @@ class LivePerformance:
                 session.post(*put_on_timeline(session, kept))
             self._journal.close(saved=session.autosave.flush())
         self._journal.close()
-        session.post(self.report("over"))
 
     def _fps(self) -> float:
         """The frame rate at the end."""

@@ -84,7 +84,7 @@ class PosesPanel:
         """The library as a file."""
         del message
         session = self._session
-        path = session.uploads.folder(session.token) / "library.poses"
+        path = session.uploads.exports(session.token) / "library.poses"
         self._library.write(path)
         upload = session.uploads.keep(path, owner=session.token)
         return [

@@ -255,6 +255,7 @@ export interface Key {
   ease: number;
   easing: "none" | "in" | "out" | "in-out";
   tangent: [number, number, number] | null;
+  spin: [number, number, number] | null;
 }
 
 /** Key a handle at a frame; targets left out are where the body is at that frame. */

@@ -183,11 +183,11 @@ export function hoverLatent(point: Vec2): void {
 
 export const setTimeline = (fps: number, frames: number): void => say({ type: "setTimeline", fps, frames });
 
-/** Keys a handle, over the ease and with the pace and the tangent that its key there has. */
-export function putKey(key: Omit<Key, "ease" | "easing" | "tangent">): void {
+/** Keys a handle, over the ease and with the pace and the tangents that its key there has. */
+export function putKey(key: Omit<Key, "ease" | "easing" | "tangent" | "spin">): void {
   const known = state.scene.value?.timeline.keys.find((old) => old.handle === key.handle && old.frame === key.frame);
-  const { easing, tangent } = known ?? { easing: "none", tangent: null };
-  say({ type: "putKey", key: { ...key, ease: state.ease.value, easing, tangent }, gesture });
+  const { easing, tangent, spin } = known ?? { easing: "none", tangent: null, spin: null };
+  say({ type: "putKey", key: { ...key, ease: state.ease.value, easing, tangent, spin }, gesture });
 }
 
 export const cancel = (task: string): void => say({ type: "cancel", task });

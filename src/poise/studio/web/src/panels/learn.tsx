@@ -24,6 +24,8 @@ const KINDS: readonly { value: Learn["kind"]; label: string; hint: string }[] = 
     label: "In time",
     hint: "A dynamics model of how poses follow one another; from one cyclic motion",
   },
+  { value: "auto", label: "Auto", hint: "Your clips, and people in general for what they do not show" },
+  { value: "universal", label: "General", hint: "People in general, calibrated to the joints of your performer" },
 ];
 
 /** Our own kinds in our own words, then those that plugins bring. */

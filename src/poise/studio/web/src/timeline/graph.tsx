@@ -7,7 +7,7 @@ import { clock, frame, scrub } from "../shown";
 import * as state from "../state";
 import { dragKey, say, turnJoints } from "../studio";
 import { palette } from "../theme";
-import { quaternionFromDegrees, threeQuaternion } from "../turns";
+import { quaternionFromDegrees, ratesFromSpin, spinFromRates, threeQuaternion } from "../turns";
 import { Segmented, useCanvas } from "../panels/ui";
 import { type Curves, type Knot, type Quantity, curvesOf, parentTurn } from "./curves";
 import { RULER, Scale, inView, isSelected } from "./lanes";
@@ -23,6 +23,7 @@ const ROOM = 12; // pixels above and below the curves
 const REACH = 9;
 const LEAST: Record<Quantity, number> = { position: 0.05, rotation: 5 }; // that the graph is high at least, to either side
 const MOST: Record<Quantity, number> = { position: 900, rotation: 3600 };
+const STEEPEST: Record<Quantity, number> = { position: 100, rotation: 3600 }; // a second
 const ARM = 44; // pixels that a tangent reaches to either side of its key
 const SHORTEST_ARM = 10;
 
@@ -30,6 +31,8 @@ interface Hold {
   readonly knot: Knot;
   readonly axis: number;
   readonly from: readonly [number, number];
+  /** Of the graph when it was pressed: the tools of a key appear then, and push it down. */
+  readonly top: number;
   readonly heights: Heights;
   readonly parent: ReturnType<typeof parentTurn>;
   /** Once the hand has gone far enough it moves the key in value or in time, not in both; or it pulls a tangent's end. */
@@ -200,7 +203,7 @@ interface Arm {
 
 /** Only in motions made of keys does a curve go through them; over a recording keys fade. */
 function armsOf(curves: Curves, axis: number, scale: Scale, heights: Heights): Arm[] {
-  if (quantity.value !== "position" || state.scene.value?.timeline.clip) return [];
+  if (state.scene.value?.timeline.clip) return [];
   const chosen = curves.knots.filter(({ key, frame: at }) => key && isSelected(key.handle, at));
   return chosen.flatMap((knot) => {
     const from = [scale.x(knot.frame), heights.y(knot.value[axis]!)] as const;
@@ -212,9 +215,10 @@ function armsOf(curves: Curves, axis: number, scale: Scale, heights: Heights): A
 /** Frames of a pixel. */
 const framesOf = (scale: Scale): number => scale.at(1) - scale.at(0);
 
-/** A key's own velocity, or that of the curve through it, in metres a second. */
-function tangentOf({ frame: at, key }: Knot, points: readonly Vec3[]): Vec3 {
-  if (key?.tangent) return key.tangent;
+/** A key's own velocity, or that of the curve through it, in metres or degrees a second. */
+function tangentOf({ frame: at, key, value }: Knot, points: readonly Vec3[]): Vec3 {
+  if (quantity.value === "position" && key?.tangent) return key.tangent;
+  if (quantity.value === "rotation" && key?.spin) return ratesFromSpin(value, key.spin);
   const [before, after] = [Math.max(at - 1, 0), Math.min(at + 1, points.length - 1)];
   const seconds = (after - before) / clock.value.fps;
   return [0, 1, 2].map((axis) => {
@@ -246,7 +250,7 @@ function press(event: PointerEvent): void {
   const nearest = found.sort((a, b) => a.away - b.away)[0];
   if (!nearest || nearest.away >= REACH) return scrub(scale.frame(x), false);
   const { knot, axis, way } = nearest;
-  hold = { knot, axis, from: [x, y], heights, parent: parentTurn(knot.frame), way };
+  hold = { knot, axis, from: [x, y], top: event.clientY - y, heights, parent: parentTurn(knot.frame), way };
   state.selectedKeys.value = [{ handle: knot.key?.handle ?? null, frame: knot.frame }];
   if (!knot.key) scrub(knot.frame, true); // the whole body is turned at the frame that is shown
 }
@@ -282,9 +286,12 @@ function pullTangent({ knot, axis, heights }: Hold, scale: Scale, x: number, y: 
   const right = x - scale.x(knot.frame);
   const seconds = (Math.sign(right || 1) * Math.max(Math.abs(right), SHORTEST_ARM) * framesOf(scale)) / clock.value.fps;
   const rise = (heights.y(knot.value[axis]!) - y) * heights.pixel;
-  const own = tangentOf(knot, curvesOf("position").points);
-  const tangent = own.map((old, k) => clamp(k === axis ? rise / seconds : old, -100, 100)) as Vec3;
-  dragKey({ ...(knot.key as Key), tangent }, last);
+  const most = STEEPEST[quantity.value];
+  const own = tangentOf(knot, curvesOf(quantity.value).points);
+  const rates = own.map((old, k) => clamp(k === axis ? rise / seconds : old, -most, most)) as Vec3;
+  const key = knot.key as Key;
+  if (quantity.value === "position") dragKey({ ...key, tangent: rates }, last);
+  else dragKey({ ...key, spin: spinFromRates(knot.value, rates) }, last);
 }
 
 function pullTime({ key, frame: at }: Knot, by: number): void {
@@ -298,5 +305,5 @@ function placed(event: PointerEvent): [Scale, Heights, number, number] {
   const box = (event.currentTarget as HTMLElement).getBoundingClientRect();
   const scale = new Scale(clock.value.frames, box.width);
   const heights = new Heights(curvesOf(quantity.value).points, box.height);
-  return [scale, heights, event.clientX - box.left, event.clientY - box.top];
+  return [scale, heights, event.clientX - box.left, event.clientY - (hold?.top ?? box.top)];
 }

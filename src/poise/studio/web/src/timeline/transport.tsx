@@ -233,8 +233,9 @@ function RangeTools({ first, last }: { first: number; last: number }): JSX.Eleme
 }
 
 function tangentName(key: Key | undefined): "chosen" | "flat" | "own" {
-  if (!key?.tangent) return "chosen";
-  return key.tangent.every((value) => value === 0) ? "flat" : "own";
+  const own = [key?.tangent, key?.spin].flatMap((velocity) => velocity ?? []);
+  if (!own.length) return "chosen";
+  return own.every((value) => value === 0) ? "flat" : "own";
 }
 
 function Choice<T extends string>(props: {
@@ -278,7 +279,7 @@ function KeyTools(): JSX.Element {
           <Choice
             label="Tangent of the curve at the key"
             value={tangentName(first)}
-            choices={first?.tangent && tangentName(first) === "own" ? { ...TANGENTS, own: "own tangent" } : TANGENTS}
+            choices={tangentName(first) === "own" ? { ...TANGENTS, own: "own tangent" } : TANGENTS}
             onChoose={(tangents) => say({ type: "easeKeys", keys, tangents: tangents as "chosen" | "flat" })}
           />
         </>
