@@ -260,6 +260,7 @@ def frames(place: Place) -> Target:
     hello = _frame(msgspec.msgpack.encode(said.Hello(protocol=said.PROTOCOL, token=_joined(place))))
     end = _frame(msgspec.msgpack.encode(said.RemoveHandle(id="the-end")))
     seeds = [_frame(message) for message in sound_messages()]
+    seeds += [path.read_bytes() for path in sorted(DEFECTS.glob("*.frame"))]
 
     def attempt(data: bytes) -> str:
         address, answer = ("127.0.0.1", place.ports[0]), b""

@@ -55,6 +55,10 @@ DESERVED = (  # parts of what is said of a page's own mistakes
 )
 PATIENCE = 300.0  # seconds that a stay of at most 40 may take
 QUIET = 0.15  # seconds without a word, after which everything has been answered
+STUDIO = (  # ends with the soak, also if that is killed
+    "import sys; from poise.cli import main; from poise.engine import end_with_parent; "
+    "end_with_parent(); sys.exit(main())"
+)
 _DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)
 
 
@@ -313,7 +317,7 @@ def main() -> int:
     given.out.mkdir(parents=True, exist_ok=True)
     people = [Page("", given.seed + number) for number in range(given.pages)]
     with tempfile.TemporaryDirectory() as cache, (given.out / "soak.log").open("w+") as log:
-        command = [sys.executable, "-m", "poise", "studio", "--no-open", "--port", "0"]
+        command = [sys.executable, "-c", STUDIO, "studio", "--no-open", "--port", "0"]
         own = os.environ | {"POISE_CACHE": cache}
         with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=log, text=True, env=own) as server:
             assert server.stdout is not None
