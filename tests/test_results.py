@@ -34,6 +34,7 @@ def test_means_have_their_deviations() -> None:
         {"method": "a", "deg": 1.234, "frames": 3},
         {"method": "a, spread", "deg": 0.5, "frames": 0},
         {"method": "b", "deg": 2.0},
+        {"method": "c", "rms": 2.0},
     ]
     made = results.table(rows, ["method", "deg", "frames"]).splitlines()
     assert made == [

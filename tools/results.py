@@ -46,11 +46,12 @@ def measured(command: str, *, quick: bool) -> Rows:
 
 
 def table(rows: Rows, columns: list[str]) -> str:
-    """The rows as Markdown, with deviations after their means."""
+    """The rows as Markdown, with deviations after their means; rows without a number are left out."""
     spreads = {row["method"].removesuffix(SPREAD): row for row in rows if row["method"].endswith(SPREAD)}
     lines = [f"| {' | '.join(columns)} |", "|" + "---|" * len(columns)]
     for row in rows:
-        if not row["method"].endswith(SPREAD):
+        shown = any(isinstance(row.get(column), int | float) for column in columns)
+        if shown and not row["method"].endswith(SPREAD):
             spread = spreads.get(row["method"], {})
             lines.append(f"| {' | '.join(cell(row, spread, column) for column in columns)} |")
     return "\n".join(lines)
