@@ -55,7 +55,7 @@ page-types: page ## check types and format of the studio's page
 
 browser: .venv/.dev page ## use the studio's page in Chromium
 	@tools/browser.sh
-	$(BIN)/pytest tests/studio/browser
+	$(BIN)/pytest tests/studio/browser || $(BIN)/pytest tests/studio/browser --last-failed  # what fails is tried once more, alone
 
 examples: .venv/.dev ## run every example
 	@for example in examples/[0-9]*.py; do echo "$$example"; MPLBACKEND=Agg $(BIN)/python -W error "$$example"; done

@@ -1,6 +1,7 @@
 """Set-up of all tests: types and shapes checked as annotated, Hypothesis profiles, no window ever opened."""
 
 import os
+import signal
 from collections.abc import Iterator
 from typing import Any
 
@@ -23,6 +24,7 @@ settings.load_profile("ci" if os.environ.get("CI") else "developer")
 
 
 def pytest_configure() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a background job ignores it
     import made_once  # only now: what it imports is checked too
 
     made_once.remember_motions()
