@@ -192,6 +192,10 @@ class StudioPage:
 
     def drag_gizmo(self, at: Place, grip: Point, way: Point) -> None:
         """Drags the gizmo that stands at a place; `grip` is where on it, in its own units to the right and up."""
+        self.until(lambda: self._is_on_gizmo(self._on_gizmo(at, grip)), "the gizmo under the pointer")
+        self.drag(self._on_gizmo(at, grip), way, steps=6)
+
+    def _on_gizmo(self, at: Place, grip: Point) -> Point:
         x, y = self.page.evaluate(
             """([at, [right, up]]) => {
               const { stage } = window.poise;
@@ -207,9 +211,12 @@ class StudioPage:
             }""",
             [list(at), list(grip)],
         )
-        self.page.mouse.move(x, y)
-        self.page.wait_for_timeout(50)
-        self.drag((x, y), way, steps=6)
+        return (x, y)
+
+    def _is_on_gizmo(self, pixel: Point) -> bool:
+        """Whether the gizmo lights up where the pointer is, so that it would be dragged."""
+        self.page.mouse.move(*pixel)
+        return bool(self.ask("stage.scene.children.some((each) => each.controls?.axis)"))
 
     def settled(self) -> None:
         """Waits until the fine model has answered everything that was asked."""
