@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.compiled import compiled
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Skeleton, kept_for_body
 from poise.types import Array
@@ -24,9 +27,7 @@ def depths(
 ) -> dict[tuple[str, str], Float[Array, "frames"]]:
     """Penetration depth of each pair of parts in metres, negative if apart; the body must have the main roles."""
     ends, touching = _pairs(skeleton)
-    points = 0.5 * (positions[:, ends[0]] + positions[:, ends[1]])
-    found = touching[:, None] - apart(*points.transpose(1, 2, 0, 3))
-    return dict(zip(_PAIRS, found, strict=True))
+    return dict(zip(_PAIRS, _depths(ends, touching, positions), strict=True))
 
 
 def between(skeleton: Skeleton, a: str, b: str) -> float:
@@ -34,18 +35,58 @@ def between(skeleton: Skeleton, a: str, b: str) -> float:
     return skeleton.height * (_radius(a) + _radius(b))
 
 
+@compiled
 def apart(a: Array, b: Array, c: Array, d: Array) -> Array:
-    """The distances of segments a-b and c-d (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
-    one, two, gap = b - a, d - c, a - c
-    aa, ee, f, cc, bb = (
-        np.einsum("...i,...i->...", u, v)
-        for u, v in ((one, one), (two, two), (two, gap), (one, gap), (one, two))
-    )
-    denominator = aa * ee - bb * bb
-    s = np.clip(np.where(denominator > 1e-12, (bb * f - cc * ee) / np.maximum(denominator, 1e-12), 0.0), 0, 1)
-    t = np.clip((bb * s + f) / np.maximum(ee, 1e-12), 0.0, 1.0)
-    s = np.clip((bb * t - cc) / np.maximum(aa, 1e-12), 0.0, 1.0)
-    return np.asarray(np.linalg.norm(gap + s[..., None] * one - t[..., None] * two, axis=-1))
+    """The distances of segments a-b and c-d, a row each."""
+    found = np.empty(len(a))
+    for row in range(len(a)):
+        found[row] = _apart(a[row], b[row], c[row], d[row])
+    return found
+
+
+@compiled
+def nearest_parts(a: Array, b: Array, c: Array, d: Array) -> tuple[float, float]:
+    """How far along the segments a-b and c-d, from 0 to 1, their closest points are.
+
+    Ericson 2005, "Real-Time Collision Detection", 5.1.9.
+    """
+    own = others = across = along = along_other = 0.0
+    for i in range(3):
+        one, two, gap = b[i] - a[i], d[i] - c[i], a[i] - c[i]
+        own += one * one
+        others += two * two
+        across += one * two
+        along += one * gap
+        along_other += two * gap
+    own, others = max(own, 1e-12), max(others, 1e-12)
+    slant = own * others - across * across
+    s = min(max((across * along_other - along * others) / slant, 0.0), 1.0) if slant > 1e-12 else 0.0
+    t = min(max((across * s + along_other) / others, 0.0), 1.0)
+    return min(max((across * t - along) / own, 0.0), 1.0), t
+
+
+@compiled
+def _apart(a: Array, b: Array, c: Array, d: Array) -> float:
+    s, t = nearest_parts(a, b, c, d)
+    square = 0.0
+    for i in range(3):
+        square += (a[i] + s * (b[i] - a[i]) - c[i] - t * (d[i] - c[i])) ** 2
+    return math.sqrt(square)
+
+
+@compiled
+def _depths(ends: Array, touching: Array, positions: Array) -> Array:
+    """The depths of all pairs in all frames; both ends of both parts are means of two joints."""
+    found, points = np.empty((len(touching), len(positions))), np.empty((4, 3))
+    for frame in range(len(positions)):
+        at = positions[frame]
+        for pair in range(len(touching)):
+            for end in range(4):
+                first, second = ends[0, end, pair], ends[1, end, pair]
+                for i in range(3):
+                    points[end, i] = 0.5 * (at[first, i] + at[second, i])
+            found[pair, frame] = touching[pair] - _apart(points[0], points[1], points[2], points[3])
+    return found
 
 
 def _radius(segment: str) -> float:

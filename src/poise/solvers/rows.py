@@ -11,6 +11,7 @@ import numpy as np
 
 from poise.compiled import compiled
 from poise.priors.forms import root_gap
+from poise.skeleton.clearance import nearest_parts
 from poise.skeleton.kernels import (
     ROOT_FREEDOMS,
     ROOT_SIZE,
@@ -238,18 +239,13 @@ def _cross(a: Array, b: Array, out: Array) -> None:
 def _nearest_points(
     joint: int, other: int, f: Array, positions: Array, matrices: Array, near: Array, far: Array
 ) -> None:
-    """The closest points of two bones (Ericson 2005, "Real-Time Collision Detection", 5.1.9)."""
+    """The closest points of two bones."""
     point_on(joint, f[3:6], positions, matrices, near)
     point_on(other, f[6:9], positions, matrices, far)
-    one, two, gap = near - positions[joint], far - positions[other], positions[joint] - positions[other]
-    own, others, across = max(_dot(one, one), 1e-12), max(_dot(two, two), 1e-12), _dot(one, two)
-    along, along_other = _dot(one, gap), _dot(two, gap)
-    slant = own * others - across * across
-    s = min(max((across * along_other - along * others) / slant, 0.0), 1.0) if slant > 1e-12 else 0.0
-    t = min(max((across * s + along_other) / others, 0.0), 1.0)
-    s = min(max((across * t - along) / own, 0.0), 1.0)
+    here, there = positions[joint], positions[other]
+    s, t = nearest_parts(here, near, there, far)
     for i in range(3):
-        near[i], far[i] = positions[joint, i] + s * one[i], positions[other, i] + t * two[i]
+        near[i], far[i] = here[i] + s * (near[i] - here[i]), there[i] + t * (far[i] - there[i])
 
 
 @compiled
