@@ -47,6 +47,12 @@ def test_importing_the_package_imports_nothing_heavy() -> None:
     assert not HEAVY & set(done.stdout.split())
 
 
+def test_the_first_page_of_the_studio_waits_for_nothing_that_only_some_work_needs() -> None:
+    done = python("-c", "import poise.studio.panels, sys; print(*sys.modules)")
+    assert "poise.studio.panels" in done.stdout.split()
+    assert not {"scipy.signal", "scipy.stats", "scipy.optimize"} & set(done.stdout.split())
+
+
 def test_help_starts_within_its_budget() -> None:
     def seconds() -> float:
         """Of the processor: another program's time does not count."""

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize
 
 from poise.types import Array, ShareProgress
 
@@ -21,6 +20,8 @@ def descend(
     progress: ShareProgress = lambda _: None,
 ) -> tuple[Float[Array, "unknowns"], Float[Array, "steps"]]:
     """Minimise `loss` (value and gradient) in at most `steps` steps; return the unknowns and the loss per step."""
+    from scipy.optimize import minimize  # only now: it takes half a second
+
     curve: list[float] = []
 
     def after_step(intermediate_result: object) -> None:

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.optimize import minimize
 
 from poise.errors import InvalidValueError
 from poise.priors.prior import Guide, State
@@ -105,6 +104,8 @@ class ReferenceRun:
         self._maps = problem.space.size - ROOT_SIZE
 
     def __call__(self, q: Array, before: Sequence[Array] = ()) -> tuple[int, int, Array]:
+        from scipy.optimize import minimize  # only now: it takes half a second
+
         del before
         first = self.guide.starts(q, self.problem.targets, free_root=False)[0]
         _, x = self.guide.moving(first.state)

@@ -12,8 +12,6 @@ from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
-from scipy.interpolate import CubicSpline
-from scipy.signal import correlate, correlation_lags
 
 from poise.errors import InvalidValueError
 from poise.types import Array
@@ -101,6 +99,8 @@ def loudness(source: Source) -> TimedSignal:
 
 def movement(source: Source) -> TimedSignal:
     """Changes of the amount of motion from picture to picture, at several heights."""
+    from scipy.interpolate import CubicSpline
+
     times, moved, last = list[float](), list[Array](), None
     for at, picture in _pictures(source):
         small = cv2().resize(picture, SMALL, interpolation=cv2().INTER_AREA)
@@ -121,6 +121,8 @@ def lag_between(first: TimedSignal, second: TimedSignal, *, around: float) -> tu
 
     Both must have the same sampling interval.
     """
+    from scipy.signal import correlate, correlation_lags  # only now: it takes a second
+
     pairs = zip(first.values.T, second.values.T, strict=True)
     product = sum(correlate(a - a.mean(), b - b.mean(), method="fft") for a, b in pairs)
     lags = correlation_lags(len(first.values), len(second.values)) * first.every

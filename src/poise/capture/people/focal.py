@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from scipy.optimize import minimize_scalar
 
 from poise.capture.people.watched import WatchedPerson, placed_shapes
 from poise.geometry.cameras import Camera
@@ -25,6 +24,8 @@ _WEIGHT = 1.0 / (2.0 * CURVED * EXACT**2)
 
 def with_focal(person: WatchedPerson) -> WatchedPerson:
     """The person with the camera's most likely focal length; its own is the usual one."""
+    from scipy.optimize import minimize_scalar
+
     chosen = person.frames(slice(None, None, max(1, len(person) // MOST)))
     tried = np.linspace(-np.log(WITHIN), np.log(WITHIN), 9)
     least = min(misfit(chosen, by) for by in tried)
