@@ -19,6 +19,7 @@ Ready = TypeVar("Ready")
 Prepared = dict[tuple[bytes, bytes], Ready]  # cache of prepared results, by handles
 
 LIMIT_MARGIN = 0.1  # radians: smallest margin of the joint limits beyond the range of the data
+SAME_BONES = 0.005  # metres: largest total bone difference of one performer
 LIMIT_SHARE = 0.5  # margin as a share of the range of the data, since other bodies move differently
 
 

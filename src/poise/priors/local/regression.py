@@ -25,13 +25,13 @@ from poise.gp.regression import Groups, Regression
 from poise.library.k_means import lloyd
 from poise.priors.limbs import Limb
 from poise.priors.local.kernels import Data, Signal, choose_kernel, several
+from poise.priors.poses import SAME_BONES
 from poise.types import Array
 
 WHOLE = 2100  # largest number of examples in a single neighbourhood
 MEMBERS = 300  # examples per neighbourhood of a larger library
 SPACING = 150  # examples per neighbourhood centre: each is in about two neighbourhoods
 ANCHORS = 150  # examples of the performer from all over the library, added to every neighbourhood
-SAME = 0.005  # metres: largest total bone difference of one performer
 MANY = 200  # number of neighbourhoods above which they have that size; with fewer, they are larger
 BLENDED = 2  # neighbourhoods blended for a query
 TRIALS = 6  # neighbourhoods on which a kernel is chosen
@@ -206,7 +206,7 @@ def fit(
 
 def _by_the_performer(whose: Array, figure: Array) -> Int[Array, "_"]:
     """The performer's own examples; all of them if no performer in the library has these bones."""
-    own = np.flatnonzero(np.linalg.norm(whose - figure, axis=1) < SAME)
+    own = np.flatnonzero(np.linalg.norm(whose - figure, axis=1) < SAME_BONES)
     return own if len(own) else np.arange(len(whose))
 
 

@@ -13,12 +13,11 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
+from poise.priors.poses import SAME_BONES
 from poise.priors.universal import layout
 from poise.priors.universal.network import Weights, ZeroWeights
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
-
-SAME = 0.005  # metres: largest total bone difference of one performer
 
 
 class Zeros(NamedTuple):
@@ -51,7 +50,7 @@ class Performers(NamedTuple):
             return None
         apart = np.linalg.norm((self.bodies - skeleton.offsets).reshape(len(self.bodies), -1), axis=1)
         nearest = int(np.argmin(apart))
-        return Zeros(self.means[nearest], self.spreads[nearest]) if apart[nearest] < SAME else None
+        return Zeros(self.means[nearest], self.spreads[nearest]) if apart[nearest] < SAME_BONES else None
 
 
 def of_anyone(weights: Weights) -> Zeros:
