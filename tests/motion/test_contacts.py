@@ -6,8 +6,8 @@ import pytest
 import poise
 from bodies import moving, person, stepping
 from poise.errors import SkeletonError
-from poise.motion import Motion, floor_height, foot_contacts, foot_slide, moved, retarget
-from poise.performer import perform
+from poise.motion import Motion, floor_height, foot_contacts, foot_slide, moved, resample, retarget
+from poise.performer import act, perform
 from poise.skeleton import Skeleton
 from real_data import recording
 
@@ -45,6 +45,13 @@ def test_performers_feet_stand_when_planned(action, fps):
     performance = perform(action, fps=fps)
     planned = np.stack([performance.grounded(side) for side in ("left", "right")], axis=-1)
     assert agreement(foot_contacts(performance.motion).feet, planned) > 0.9
+
+
+def test_short_contacts_of_a_fast_run_at_30_hz():
+    run = act("run", speed=5.5, seconds=3.0, fps=120, seed=3)
+    fast, slow = foot_contacts(run), foot_contacts(resample(run, 30.0))
+    for side in (0, 1):
+        np.testing.assert_allclose(slow.landings(side), fast.landings(side) / 4.0, atol=1.25)
 
 
 def test_floor_may_be_anywhere():

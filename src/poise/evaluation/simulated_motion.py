@@ -89,7 +89,8 @@ class Recorded:
     def nearest(self, motion: Motion) -> tuple[Float[Array, "frames"], Int[Array, "frames"]]:
         """Per frame the mean joint distance to the nearest recorded pose, and its index."""
         own = about_root(motion)
-        distances = np.stack([np.linalg.norm(self.poses - pose, axis=2).mean(axis=1) for pose in own])
+        joints = zip(np.moveaxis(own, 1, 0), np.moveaxis(self.poses, 1, 0), strict=True)
+        distances = np.mean([cdist(one, recorded) for one, recorded in joints], axis=0)
         return distances.min(axis=1), distances.argmin(axis=1)
 
 

@@ -177,8 +177,11 @@ def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float
 
 
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
-    """A moving mean over 50 ms, so that the noise of fast cameras does not interrupt a contact."""
-    half = round(0.025 * fps)
+    """A moving mean over about 50 ms, so that the noise of fast cameras does not interrupt a contact.
+
+    At 30 Hz this is one frame: a mean over three would hide the short contacts of a run.
+    """
+    half = int(0.025 * fps)
     if half == 0 or len(values) < 2:
         return values
     padded = np.concatenate(
