@@ -34,6 +34,7 @@ _EXPECTILE = 0.02  # weight of a point above the floor's plane relative to one b
 _TELLING_WAY = 0.2  # metres: smallest spread of the feet for an estimate of the floor's slope
 _STEEPEST = 0.06
 _SHORTEST = 0.06  # seconds: shortest contact, or break in one
+_SLOW = 30.0  # Hz: up to this rate, velocities are not smoothed
 _HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand at rest, and a body that moves meanwhile
 _HAND_SHORTEST = 0.2  # seconds: shortest hand contact
 _GRAVITY = 9.81
@@ -179,9 +180,9 @@ def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
     """A moving mean over about 50 ms, so that the noise of fast cameras does not interrupt a contact.
 
-    At 30 Hz this is one frame: a mean over three would hide the short contacts of a run.
+    Recordings at slow rates stay as they are: a mean over three frames would hide the short contacts of a run.
     """
-    half = int(0.025 * fps)
+    half = round(0.025 * fps) if fps > _SLOW else 0
     if half == 0 or len(values) < 2:
         return values
     padded = np.concatenate(
