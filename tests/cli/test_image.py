@@ -83,6 +83,7 @@ def test_a_real_photo_needs_neither_points_nor_a_model(poise: Program, tmp_path:
     assert check.exists()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
 def test_photos_that_cannot_be_used_are_refused_with_the_reason(
     poise: Program, photo: Path, tmp_path: Path

@@ -165,6 +165,7 @@ def test_an_unknown_way_is_told(folder):
         offsets_by("whistle", sources(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_the_commands_film_late_cameras_and_put_them_in_step(tmp_path, capsys):
     write(performer.act("box", seconds=2.0, fps=60, seed=5), tmp_path / "box.bvh")
