@@ -126,6 +126,7 @@ def test_two_builds_of_one_folder_at_once(library, clips, many):
     assert build(library.folder, [clips]).kept == 3
 
 
+@pytest.mark.slow
 def test_a_build_in_another_process_holds_the_lock_and_kill_9_lets_it_go(many, tmp_path):
     folder = tmp_path / "library"
     process = subprocess.Popen(

@@ -77,9 +77,10 @@ def filmed(tmp_path_factory):
 @pytest.mark.parametrize(
     ("board", "message"),
     [
-        (
+        pytest.param(
             "9x7",
             "left: a board of 9x7 inner corners was not found in any picture, but one of 8x6 was$",
+            marks=pytest.mark.slow,
         ),
         ("6x8", "at least 4 different good views of the board; got 3: show it near and far"),
     ],

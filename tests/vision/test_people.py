@@ -28,6 +28,7 @@ def pictures(demo: str, camera: str, count: int) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @needs_networks
 def test_both_people_of_a_real_picture_are_found_with_head_above_feet():
     people = PersonFinder().find(pictures(BOTH, "cam01", 1)[0])
@@ -104,6 +105,7 @@ def test_nobody_and_darkness_are_refused_in_words():
             people_of(views, frames, 30.0)
 
 
+@pytest.mark.slow
 @needs_networks
 def test_a_cut_is_refused_with_its_time():
     first, other = pictures(SINGLE, "cam02", 1)[0], pictures(SINGLE, "cam03", 1)[0][:, :1080]

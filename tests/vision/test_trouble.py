@@ -192,6 +192,7 @@ def test_videos_of_other_lengths_and_rates_are_told_and_performed(folder, perfor
     assert take.watched[-1].frame is not None
 
 
+@pytest.mark.slow
 def test_a_video_that_is_cut_off_and_a_broken_image_leave_the_others(folder, performance, tmp_path):
     whole = (folder / "camera2.avi").read_bytes()
     (tmp_path / "cut.avi").write_bytes(whole[: len(whole) * 6 // 10])
@@ -241,6 +242,7 @@ def test_cameras_that_do_not_answer_are_not_waited_for_long(monkeypatch):
         open_source("99")
 
 
+@pytest.mark.slow
 def test_pictures_of_another_size_are_scaled_or_left_out(folder, performance):
     twice = load_rig(folder / "cams.toml")
     larger = Rig(tuple(camera.resized((640, 480)) for camera in twice.cameras))
