@@ -622,13 +622,14 @@ def test_what_is_no_archive_is_refused(studio: Running) -> None:
     assert archives.MOST_TIMES > 1
 
 
-def test_damaged_archives_are_refused_and_take_nothing_along(studio: Running) -> None:
+@pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
+def test_damaged_archives_are_refused_and_take_nothing_along(studio: Running, count: int) -> None:
     rng = np.random.default_rng(0)
     good = zipped({"a.bvh": rng.bytes(3000), "b.bvh": b"HIERARCHY" * 500})
     with studio.page() as page:
         token = page.hello().token
         folder = studio.studio.uploads.folder(token)
-        for number in range(150):
+        for number in range(count):
             damaged = bytearray(good)
             for place in rng.integers(0, len(good), 1 + number % 5):
                 damaged[place] ^= int(rng.integers(1, 256))

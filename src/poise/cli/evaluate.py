@@ -18,7 +18,7 @@ from poise.formats.tables import checked
 
 app = App(
     name="evaluate",
-    help="Measure all methods under the same protocol: errors, reached targets, time.",
+    help="Measure all methods under the same protocol: errors and time.",
     help_epilogue=f"""\
 Splits:
 {fill(", ".join(SPLITS), 78, break_on_hyphens=False)}
