@@ -183,7 +183,7 @@ def claims(learn: Learner, folds: Sequence[Fold], options: UncertaintyOptions) -
         if learned is not fold.train:
             learned, prior, constant = fold.train, learn(fold.train), None
             if held_out_of(prior) is OF_OTHERS and (tried := calibrate(prior, learned, learn)):
-                constant = _constant(np.array([one.errors for one in tried]))
+                constant = None if handles else _constant(np.array([one.errors for one in tried]))
         total = sum(len(clip) for clip in fold.test)
         stride = -(-total // options.frames) if options.frames else options.stride
         parts += [
