@@ -93,15 +93,15 @@ def late(feed: Feed) -> Feed:
     return replace(feed, values=np.concatenate([feed.values[lag:], feed.values[-1:].repeat(lag, axis=0)]))
 
 
-def is_found(fused: Fused, name: str, shift: float) -> bool:
-    """Whether the wrong source was detected, and no other."""
+def detected(fused: Fused, name: str, shift: float) -> float:
+    """1 if the wrong source was detected, and no other, else 0."""
     right = True
     for one in fused.reports:
         if one.name != name:
             right &= one.used and abs(one.shift) < CLOSE
         else:
             right &= not one.used or (shift > 0.0 and abs(one.shift - shift) < CLOSE)
-    return right
+    return float(right)
 
 
 def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
@@ -116,11 +116,11 @@ def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
         "trackers_cm": error_of(fused(trackers), clip),
         "camera_cm": error_of(fused(camera), clip),
         "both_cm": error_of(fused(trackers, camera), clip),
-        "moved_found": is_found(
+        "moved_found": detected(
             fused(displaced(trackers, rng), camera, *others, judge=True), "trackers", 0.0
         ),
-        "late_found": is_found(fused(late(trackers), camera, *others, judge=True), "trackers", LATE),
-        "none_found": is_found(fused(trackers, camera, *others, judge=True), "", 0.0),
+        "late_found": detected(fused(late(trackers), camera, *others, judge=True), "trackers", LATE),
+        "none_found": detected(fused(trackers, camera, *others, judge=True), "", 0.0),
     }
 
 
