@@ -45,4 +45,4 @@ def correct(
     else:
         known = known.added(read_motion(solved)[0], read_motion(fixed)[0])
     known.save(file)
-    print(f"{file}: {len(known)} corrections")
+    print(f"{file}: {len(known)} correction{'' if len(known) == 1 else 's'}")
