@@ -33,7 +33,8 @@ test-slow: .venv/.dev gltf-validator page ## run the tests that `make test` leav
 
 test-all: test test-slow ## run every test
 
-check: lint types layers page-types examples docs browser fuzz-briefly ## format, lint, types, layers, examples, documentation, the page
+# The browser takes longest: it comes first, so that with -j2 all else is done beside it.
+check: browser lint types layers page-types examples docs fuzz-briefly ## format, lint, types, layers, examples, documentation, the page
 
 format: .venv/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format

@@ -15,7 +15,7 @@ from typing import Any
 from poise.motion import Motion
 from poise.performer import acting
 from poise.priors.model_file import Storable, load, save
-from shape_checks import SOURCE
+from source_trees import source_files
 
 KEPT = Path(__file__).parents[1] / ".pytest_cache" / "models"
 
@@ -53,8 +53,7 @@ def _name(kind: type, motions: list[Motion], options: dict[str, Any]) -> str:
 
 @cache
 def _source() -> str:
-    files = sorted((SOURCE / "poise").rglob("*.py"))
-    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()
+    return hashlib.sha256(b"".join(file.read_bytes() for file in source_files())).hexdigest()
 
 
 def _keep(model: Storable, path: Path) -> None:

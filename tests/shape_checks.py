@@ -16,7 +16,7 @@ import numpy as np
 from beartype import BeartypeConf, beartype
 from jaxtyping import AbstractArray
 
-SOURCE = Path(__file__).parents[1] / "src"
+from source_trees import SOURCE, source_files
 
 CALLS = 30  # of a function in a test
 
@@ -90,10 +90,8 @@ def _scalars_as_arrays(checked: Callable[..., Any]) -> Callable[..., Any]:
 
 def checked_modules() -> list[str]:
     """Every module but the compiled ones: Numba cannot compile a function that a checker has wrapped."""
-    files = (file for file in (SOURCE / "poise").rglob("*.py") if file.name != "__init__.py")
-    return [
-        ".".join(file.relative_to(SOURCE).with_suffix("").parts) for file in files if not _is_compiled(file)
-    ]
+    files = (file for file in source_files() if file.name != "__init__.py" and not _is_compiled(file))
+    return [".".join(file.relative_to(SOURCE.parent).with_suffix("").parts) for file in files]
 
 
 def _is_compiled(file: Path) -> bool:

@@ -87,6 +87,7 @@ def _code(page: Path) -> str:
     return "\n".join(re.findall(r"^```python\n(.*?)^```$", page.read_text("utf-8"), flags=re.M | re.S))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page", [page for page in PAGES if _code(page) and page.name not in ELSEWHERE], ids=_name
 )

@@ -73,6 +73,7 @@ def test_a_change_of_a_callee_reaches_its_callers(tmp_path: Path) -> None:
     assert answers == [3.0, 31.0]
 
 
+@pytest.mark.slow
 def test_a_change_of_an_answer_reaches_those_who_ask(tmp_path: Path) -> None:
     (tmp_path / "asking.py").write_text(
         "from pathlib import Path\nfrom poise.compiled import compiled\n\n\n"

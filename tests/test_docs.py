@@ -12,6 +12,7 @@ import pytest
 
 import poise
 from poise.cli.overview import COMMANDS
+from source_trees import SOURCE, source_trees
 
 DOCS = Path(__file__).parents[1] / "docs"
 
@@ -29,16 +30,13 @@ def test_every_decision_is_listed() -> None:
         assert f"]({page.name})" in index
 
 
-SOURCE = Path(poise.__file__).parent
-
-
 @cache
 def _names_in_code() -> frozenset[str]:
     """Every name that the code defines or uses, modules and packages too, and `Class.member` for every class."""
     found = {"poise"}
-    for path in SOURCE.rglob("*.py"):
+    for path, tree in source_trees().items():
         found |= set(path.relative_to(SOURCE).with_suffix("").parts)
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        for node in ast.walk(tree):
             names = {getattr(node, field, None) for field in ("name", "id", "attr", "arg", "value")}
             found |= {name for name in names if isinstance(name, str) and name.isidentifier()}
             if isinstance(node, ast.ClassDef):

@@ -47,6 +47,7 @@ def test_an_evaluation_in_two_processes(walks, expected):
     assert_same(evaluate_handles(folds, methods=METHODS, engine=Engine(2)), expected)
 
 
+@pytest.mark.slow
 def test_the_command_line_spreads_an_evaluation_over_a_cluster(cluster, walks, expected, tmp_path):
     from poise import write
     from poise.cli import main
@@ -65,6 +66,7 @@ def test_the_command_line_spreads_an_evaluation_over_a_cluster(cluster, walks, e
         assert row["deg_per_joint"] == pytest.approx(other["deg_per_joint"], rel=1e-2)
 
 
+@pytest.mark.slow
 def test_a_batch_solve_on_a_cluster(cluster, walks, monkeypatch):
     monkeypatch.setattr("poise.solvers.solve.STRETCH", 3)
     prior = GaussianPrior.learn(walks[:2], clusters=10)

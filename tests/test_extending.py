@@ -41,6 +41,7 @@ def run(plugin: Path, *arguments: object, cwd: Path) -> str:
     return done.stdout
 
 
+@pytest.mark.slow
 def test_toys_from_outside_work_everywhere(plugin: Path, tmp_path: Path) -> None:
     assert "everything worked" in run(plugin, ROOT / "tests" / "extension" / "program.py", cwd=tmp_path)
 

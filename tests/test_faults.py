@@ -66,7 +66,9 @@ WRITERS: dict[str, tuple[str, Writer]] = {
 }
 
 
-@pytest.mark.parametrize("name", WRITERS)
+@pytest.mark.parametrize(
+    "name", ["bvh", *(pytest.param(name, marks=pytest.mark.slow) for name in WRITERS if name != "bvh")]
+)
 def test_what_a_full_or_read_only_disk_has_stays(disk: SmallDisk, name: str) -> None:
     file, writer = WRITERS[name]
     writer(disk.path / file, WALK)
@@ -85,6 +87,7 @@ def test_what_a_full_or_read_only_disk_has_stays(disk: SmallDisk, name: str) -> 
     assert (disk.path / file).read_bytes() != before[file]
 
 
+@pytest.mark.slow
 def test_commands_say_that_the_disk_is_full_or_read_only(
     disk: SmallDisk, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -7,19 +7,17 @@ from pathlib import Path
 
 import pytest
 
-import poise
 from poise.cli.main import _one_line
 from poise.errors import InvalidValueError
-
-SOURCE = Path(poise.__file__).parent
+from source_trees import SOURCE, source_trees
 
 
 def _raised() -> Iterator[tuple[Path, int, str]]:
     """Every text in a raise statement outside the command line."""
-    for path in SOURCE.rglob("*.py"):
+    for path, tree in source_trees().items():
         if path.relative_to(SOURCE).parts[0] == "cli":
             continue
-        for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        for node in ast.walk(tree):
             if isinstance(node, ast.Raise):
                 for part in ast.walk(node):
                     if isinstance(part, ast.Constant) and isinstance(part.value, str):

@@ -3,6 +3,7 @@
 import sys
 from io import BytesIO
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -21,14 +22,23 @@ def walk() -> poise.Motion:
     return poise.performer.act("walk", seconds=1.5, fps=30, seed=1)
 
 
-def test_motions_poses_solutions_and_models_have_a_picture(walk: poise.Motion) -> None:
-    model = poise.learn(walk, clusters=5)
-    solution = poise.solve(model, {"right_hand": (-0.35, 1.1, 0.4)})
-    for value in (walk, walk[0], solution, model, poise.learn(walk, kind="local")):
+def assert_has_a_picture(*values: Any) -> None:
+    for value in values:
         image = Image.open(BytesIO(value._repr_png_()))
         assert image.format == "PNG"
         pixels = np.asarray(image.convert("RGB")).reshape(-1, 3)
         assert len(np.unique(pixels, axis=0)) > 1000  # a body is drawn, not an empty floor
+
+
+def test_motions_and_poses_have_a_picture(walk: poise.Motion) -> None:
+    assert_has_a_picture(walk, walk[0])
+
+
+@pytest.mark.slow
+def test_solutions_and_models_have_a_picture(walk: poise.Motion) -> None:
+    model = poise.learn(walk, clusters=5)
+    solution = poise.solve(model, {"right_hand": (-0.35, 1.1, 0.4)})
+    assert_has_a_picture(solution, model, poise.learn(walk, kind="local"))
 
 
 @needs_page

@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import poise
+from source_trees import SOURCE, source_trees
 
 HEAVY = {"matplotlib", "numba", "numpy", "PIL", "safetensors", "scipy"}
 ROOT = Path(__file__).parents[1]
@@ -32,9 +33,8 @@ def model(walk: poise.Motion) -> poise.GaussianPrior:
 
 def test_no_modules_import_each_other() -> None:
     """Imports at the top of modules; those inside functions wait until they are needed."""
-    source = Path(poise.__file__).parent
-    paths = {module_of(path, source): path for path in source.rglob("*.py") if "web" not in path.parts}
-    graph = {module: set(imports_of(path, set(paths))) - {module} for module, path in paths.items()}
+    trees = {module_of(path, SOURCE): tree for path, tree in source_trees().items()}
+    graph = {module: set(imports_of(tree, set(trees))) - {module} for module, tree in trees.items()}
     assert graph["poise.solvers.core"] >= {"poise.solvers.rows", "poise.priors.forms"}
     TopologicalSorter(graph).prepare()  # or an error that names the cycle
 
@@ -43,8 +43,8 @@ def module_of(path: Path, source: Path) -> str:
     return ".".join(path.relative_to(source.parent).with_suffix("").parts).removesuffix(".__init__")
 
 
-def imports_of(path: Path, modules: set[str]) -> Iterator[str]:
-    for node in ast.parse(path.read_text(encoding="utf-8")).body:
+def imports_of(tree: ast.Module, modules: set[str]) -> Iterator[str]:
+    for node in tree.body:
         if isinstance(node, ast.Import):
             yield from (name.name for name in node.names if name.name in modules)
         elif isinstance(node, ast.ImportFrom):
@@ -53,9 +53,8 @@ def imports_of(path: Path, modules: set[str]) -> Iterator[str]:
 
 
 def test_every_class_has_a_name_of_its_own() -> None:
-    sources = [path for path in Path(poise.__file__).parent.rglob("*.py") if "web" not in path.parts]
-    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in sources]
-    names = Counter(node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef))
+    nodes = (node for tree in source_trees().values() for node in ast.walk(tree))
+    names = Counter(node.name for node in nodes if isinstance(node, ast.ClassDef))
     assert names["Solution"] == 1
     assert [name for name, times in names.items() if times > 1] == []
 

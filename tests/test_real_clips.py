@@ -37,16 +37,21 @@ def check_bandai(files: list[Path]) -> None:
         assert 0.3 < np.median(motion.root_positions[:, 1]) < 1.2, file.name
 
 
-def test_all_209_cmu_clips() -> None:
+EVERY = [20, pytest.param(1, marks=pytest.mark.slow)]
+
+
+@pytest.mark.parametrize("every", EVERY)
+def test_all_209_cmu_clips(every: int) -> None:
     files = recordings("cmu")
     assert len(files) == 209
-    check_cmu(files)
+    check_cmu(files[::every])
 
 
-def test_all_174_bandai_clips() -> None:
+@pytest.mark.parametrize("every", EVERY)
+def test_all_174_bandai_clips(every: int) -> None:
     files = recordings("bandai")
     assert len(files) == 174
-    check_bandai(files)
+    check_bandai(files[::every])
 
 
 def test_optical_bvh_clips() -> None:

@@ -27,6 +27,7 @@ def runs(process: int) -> bool:
         return False
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/proc/self/task").is_dir(), reason="reads /proc")
 def test_a_killed_soak_leaves_no_studio_running(tmp_path: Path) -> None:
     soak = subprocess.Popen([sys.executable, SOAK, "--pages", "0", "--out", tmp_path])

@@ -86,6 +86,7 @@ def test_a_filled_take_may_become_another_kind_of_file(capture: Capture, tmp_pat
         write_filled_take(Path(capture.take.markers.origin.path), markers, tmp_path / "filled.bvh")
 
 
+@pytest.mark.slow
 def test_the_report_is_drawn(capture: Capture, tmp_path: Path) -> None:
     from PIL import Image
 
@@ -234,6 +235,7 @@ def test_recorded_takes_are_matched_by_geometry(name: str) -> None:
     assert _right(match(_without_labels(thin, order), template()), thin, order) >= 37
 
 
+@pytest.mark.slow
 def test_points_that_are_no_body_are_not_matched(complete: Markers) -> None:
     unknown = _without_labels(complete, np.arange(41))
     strewn = 0.5 * np.random.default_rng(0).normal(size=unknown.points[:5].shape)

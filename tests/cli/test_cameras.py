@@ -64,6 +64,7 @@ def test_a_board_makes_a_camera_file(poise: Program, boards: Path, tmp_path: Pat
     assert "corners off epipolar lines" in checked.out
 
 
+@pytest.mark.slow
 def test_a_check_tells_wrong_squares_and_other_cameras(poise: Program, boards: Path, tmp_path: Path) -> None:
     videos = boards / "left", boards / "right"
     save_rig(front_rig(apart=0.8), tmp_path / "other.toml")

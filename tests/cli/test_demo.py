@@ -42,6 +42,7 @@ def test_every_kernel_of_the_list_can_be_compiled() -> None:
         load(where)()
 
 
+@pytest.mark.slow
 def test_warm_up_says_what_it_did(poise) -> None:
     done = poise("warm-up")
     assert done.code == 0

@@ -25,6 +25,11 @@ def help_texts() -> dict[str, str]:
     return {"poise": overview(), **{name: str(module.app.help_epilogue) for name, module in modules.items()}}
 
 
+@pytest.mark.parametrize("command", ["poise", *COMMANDS])
+def test_no_line_is_broken_by_a_terminal_of_80_columns(command: str) -> None:
+    assert [line for line in help_texts()[command].splitlines() if len(line) > 80] == []
+
+
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_shows_examples_of_itself(command: str) -> None:
     shown = examples(help_texts()[command])
@@ -58,7 +63,5 @@ def test_every_example_is_taken(arguments: list[str]) -> None:
 
 
 def test_names_keep_their_capitals(poise: Program) -> None:
-    assert (
-        "Send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools."
-        in poise("stream", "--help").out
-    )
+    shown = poise("stream", "--help").out
+    assert "Send a motion live over OSC (VMC): Blender, Unreal, VTuber tools." in shown

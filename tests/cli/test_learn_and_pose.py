@@ -64,7 +64,19 @@ def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.Ca
     out = capsys.readouterr().out
     assert "cannot be met together" in out
     assert "mm off" in out
+    assert "e+0" not in out
     assert "m out of reach" in out
+
+
+def test_a_handle_is_suggested_only_if_the_others_can_be_met(
+    model: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("pose", model, "--handle", "left_hand=0,9,0", "--suggest") == 0
+    assert "no handle is suggested" in capsys.readouterr().out
+    assert run("pose", model, "--handle", "left_hand=0.4,1.2,0.2", "--json") == 0
+    found = json.loads(capsys.readouterr().out)["suggestions"]
+    assert 1.0 > found[0]["share"] > 0.0
+    assert "LeftHand" not in [one["joint"] for one in found]
 
 
 def test_nine_metres_up_is_said_and_so_is_what_is_near(

@@ -37,6 +37,7 @@ def test_learning_says_what_was_learned_and_draws_it(walk: Path, tmp_path: Path,
     assert size_of(tmp_path / "p.png") == (1400, 940)
 
 
+@pytest.mark.slow
 def test_the_picture_is_beside_the_model_if_no_place_is_named(style: Path) -> None:
     assert style.with_suffix(".png").exists()
 
@@ -62,7 +63,9 @@ def test_a_style_poses(style: Path, poise: Program) -> None:
     assert "all hard constraints are met" in run.out
 
 
-@pytest.mark.parametrize("view", [(), ("--annealed",), ("--mixture",)])
+@pytest.mark.parametrize(
+    "view", [(), *(pytest.param((view,), marks=pytest.mark.slow) for view in ("--annealed", "--mixture"))]
+)
 def test_every_view_is_written(style: Path, tmp_path: Path, poise: Program, view: tuple[str, ...]) -> None:
     run = poise("latent", style, "-o", tmp_path / "new" / "map.png", *view)
     assert run.code == 0, run.err

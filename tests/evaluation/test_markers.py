@@ -41,6 +41,7 @@ def test_the_body_fills_long_gaps_and_is_no_worse_in_short_ones(takes: list[prot
     assert {row["of_spline"] for row in others if row["method"] == "spline"} == {1.0}
 
 
+@pytest.mark.slow
 def test_the_curves_are_drawn(takes: list[protocol.CompleteTake], tmp_path: Path) -> None:
     rows = rows_of(takes, "spline", "pca")
     assert all(row["failed"] == 0 for row in rows[1:])

@@ -19,6 +19,7 @@ def test_even_percentiles_are_even() -> None:
     assert unevenness(np.full(50, 100.0)) == pytest.approx(98.0)
 
 
+@pytest.mark.slow
 def test_other_actions_are_told_from_unseen_frames() -> None:
     request = Request("novelty", methods=("gaussian-10",), options=EveryFrame(stride=5))
     (row,) = evaluate(request).rows

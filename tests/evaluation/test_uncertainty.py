@@ -5,8 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from poise.errors import UnknownNameError
 from poise.evaluation.report import Request, evaluate
-from poise.evaluation.uncertainty import Claims, UncertaintyOptions, metrics
+from poise.evaluation.uncertainty import Claims, UncertaintyOptions, attainable, metrics
+from poise.performer import act
+from poise.priors.gaussian import GaussianPrior
+from poise.solvers.solve import solve
 
 
 def test_claims_are_held_against_errors_on_unseen_clips() -> None:
@@ -14,6 +18,32 @@ def test_claims_are_held_against_errors_on_unseen_clips() -> None:
     (row,) = evaluate(Request("uncertainty", methods=("gaussian-10",), options=options)).rows
     assert 0.0 <= float(row["held_50"]) < float(row["held_95"]) <= 1.0
     assert float(row["next_of_best"]) <= 1.0
+    assert 0.3 < float(row["next_attainable"]) < 1.0
+
+
+def test_other_handles_may_be_given_and_the_rest_of_the_five_are_candidates_then() -> None:
+    """With one hand and one foot given, far more is open than with five handles."""
+    five, two = (
+        UncertaintyOptions(frames=8, suggest=2, handles=names) for names in ("", "left_hand,right_foot")
+    )
+    rows = [
+        evaluate(Request("uncertainty", methods=("gaussian-10",), options=options)).rows[0]
+        for options in (five, two)
+    ]
+    assert float(rows[1]["error_cm"]) > 2 * float(rows[0]["error_cm"])
+    with pytest.raises(UnknownNameError, match="left_hind"):
+        evaluate(Request("uncertainty", methods=("gaussian-10",), options=replace(two, handles="left_hind")))
+
+
+def test_what_a_choice_attains_is_known_where_one_joint_is_open() -> None:
+    """One open joint leaves no doubt; with many, the best one afterwards is better than any choice."""
+    prior = GaussianPrior.learn([act("throw", fps=15)], clusters=5)
+    uncertainty = solve(prior, {"right_hand": (-0.3, 1.2, 0.4)}).uncertainty
+    candidates = ("left_hand", "left_foot", "right_foot", "head")
+    chosen, afterwards = attainable(uncertainty, candidates, np.random.default_rng(0))
+    assert 0.0 < chosen < afterwards
+    alone = attainable(uncertainty, candidates[:1], np.random.default_rng(0))
+    assert alone[0] == pytest.approx(alone[1])
 
 
 def test_a_right_claim_beats_a_constant_one() -> None:

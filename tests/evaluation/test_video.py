@@ -48,6 +48,7 @@ def test_errors_are_seen_from_the_hips() -> None:
     assert np.all(video._facing(video._joints(walk)) * video._facing(-video._joints(walk)) < 0.0)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(
     not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
 )

@@ -332,6 +332,7 @@ print("read all")
 """
 
 
+@pytest.mark.slow
 def test_mutated_files_never_crash_the_interpreter(tmp_path: Path) -> None:
     """In a process of its own, because what is compiled can take the interpreter down with it."""
     content = raw_file(tmp_path / "a.c3d", some_points(3), labels=list("ABC")).read_bytes()

@@ -107,6 +107,7 @@ def _dressed_usd(file: Path, motion: Motion) -> Path:
     return file
 
 
+@pytest.mark.slow
 def test_a_usd_characters_mesh_moves_with_its_joints(tmp_path: Path) -> None:
     pytest.importorskip("pxr")
     motion = _motion()

@@ -33,6 +33,7 @@ def test_damaged_files_are_read_or_refused(tmp_path: Path) -> None:
     assert "500 inputs, 0 failures" in result.stdout
 
 
+@pytest.mark.slow
 def test_a_run_that_is_resumed_gives_the_same_counts_as_one(tmp_path: Path) -> None:
     fuzz("--count", "50", "--seed", "7", folder=tmp_path / "one")
     for count in ("20", "50"):

@@ -419,6 +419,7 @@ def test_values_beyond_all_range_are_refused(tmp_path):
         gltf.read(glb(tmp_path / "far.glb", {"asset": {"version": "2.0"}, "nodes": nodes}))
 
 
+@pytest.mark.slow
 def test_deeply_nested_json_and_deep_trees_do_not_hang(tmp_path):
     path = tmp_path / "deep.gltf"
     path.write_text('{"asset":' + "[" * 100_000)

@@ -28,8 +28,8 @@ def read(file: Path, *, columns: int) -> np.ndarray:
     return np.concatenate(found) if found else np.empty((0, columns))
 
 
-@settings(max_examples=300, suppress_health_check=[HealthCheck.function_scoped_fixture])
-@given(tokens=st.lists(numbers, min_size=1, max_size=30))
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(tokens=st.lists(numbers, min_size=1, max_size=90))
 def test_every_number_is_rounded_as_float_rounds_it(tmp_path: Path, tokens: list[str]) -> None:
     file = tmp_path / "numbers"
     file.write_text("\n".join(tokens))

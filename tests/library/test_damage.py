@@ -55,7 +55,7 @@ def flip_a_byte(path: Path) -> None:
     path.write_bytes(data)
 
 
-@pytest.mark.parametrize("after", [0.2, 0.9])
+@pytest.mark.parametrize("after", [0.2, pytest.param(0.9, marks=pytest.mark.slow)])
 def test_kill_9_leaves_a_library_that_opens_and_the_next_build_goes_on(many, tmp_path, after):
     folder = tmp_path / "library"
     process = subprocess.Popen(
@@ -126,6 +126,7 @@ def test_two_builds_of_one_folder_at_once(library, clips, many):
     assert build(library.folder, [clips]).kept == 3
 
 
+@pytest.mark.slow
 def test_a_build_in_another_process_holds_the_lock_and_kill_9_lets_it_go(many, tmp_path):
     folder = tmp_path / "library"
     process = subprocess.Popen(
@@ -227,6 +228,7 @@ def test_errors_of_the_function_are_raised(tmp_path, jobs):
         Engine(jobs).map(refuse_three, items(tmp_path))
 
 
+@pytest.mark.slow
 def test_a_build_on_a_cluster_with_a_worker_killed_midway(cluster, many, tmp_path):
     engine = Engine(scheduler=cluster.scheduler_address)
     kill = next(worker.pid for worker in cluster.workers.values())
@@ -240,6 +242,7 @@ def test_a_build_on_a_cluster_with_a_worker_killed_midway(cluster, many, tmp_pat
     shutil.rmtree(tmp_path / "library")
 
 
+@pytest.mark.slow
 def test_a_result_that_died_with_its_worker_is_waited_for_again(cluster, monkeypatch):
     monkeypatch.setattr(
         "distributed.Future.status", property(lambda _: "pending")

@@ -94,6 +94,7 @@ def test_a_performance_that_was_killed_is_brought_back(
     assert found[1] == 30
 
 
+@pytest.mark.slow
 def test_a_performance_that_nobody_listens_to_is_saved(
     walk: Motion, prior: LocalPrior, tmp_path: Path
 ) -> None:

@@ -159,6 +159,7 @@ def test_lines_of_orientations_are_answered(performance: OrientationPerformance,
     assert len(named.split(",")) == len(row.split(","))
 
 
+@pytest.mark.slow
 def test_the_protocol_has_rows_for_orientations(walks: list[Motion], unseen: Motion) -> None:
     rows = evaluate_performance(
         [Fold(tuple(walks), (unseen,))], methods=("orientations", "orientations-nearest"), stride=6

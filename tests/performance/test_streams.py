@@ -335,6 +335,7 @@ def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
     del prior
 
 
+@pytest.mark.slow
 def test_the_best_places_are_found_by_trials_and_drawn(
     prior: LocalPrior, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -54,6 +54,7 @@ def test_a_real_video_gives_bodies_that_stand_from_the_first(bodies: list[Perfor
     assert lowest[0] < 0.12
 
 
+@pytest.mark.slow
 @needs_networks
 @pytest.mark.usefixtures("bodies")  # compiles what the first body would wait for
 def test_a_webcam_is_performed_live_and_recorded(video: Path, tmp_path: Path, capsys, monkeypatch) -> None:

@@ -1,5 +1,6 @@
 """Claims against held-out frames: what is learned of them, kept in files, and used by solutions."""
 
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.held_out import OF_OTHERS, HeldOut, held_out_of
 from poise.priors.model_file import Storable, save
-from poise.solvers.calibration import HeldFrames
+from poise.solvers.calibration import FARTHER, HeldFrames, _parted, calibrate, tries
 
 
 @pytest.fixture(scope="module")
@@ -31,6 +32,18 @@ def test_the_record_finds_what_claims_lack() -> None:
     assert record.factor == pytest.approx(2.0, rel=0.05)
     assert record.multiple(0.95) == pytest.approx(2.80, rel=0.05)  # of a Gaussian of three axes
     assert record.widening(60.0, 15.0) > record.widening(15.0, 15.0) > record.widening(1.0, 15.0)
+
+
+def test_parts_of_few_clips_count_as_closer_than_new_clips() -> None:
+    clips = [act("walk", seed=seed, seconds=2.0, fps=30) for seed in range(4)]
+    learn = partial(GaussianPrior.learn, clusters=10)
+    whole, parts = (calibrate(learn(clips), given, learn) for given in (clips, clips[:2]))
+    plain = [row for own, held in _parted(clips[:2]) for row in tries(learn(own), held)]
+    assert len(parts) == len(FARTHER) * len(plain)
+    raised = np.mean([row.errors for row in parts], axis=0)
+    assert raised == pytest.approx(np.mean(FARTHER) * np.mean([row.errors for row in plain], axis=0))
+    untouched = next(row for own, held in _parted(clips) for row in tries(learn(own), held))
+    assert np.array_equal(whole[0].errors, untouched.errors)
 
 
 def test_a_learned_model_knows_its_record_on_other_bodies_and_in_files(

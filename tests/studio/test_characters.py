@@ -71,6 +71,7 @@ def test_exports_leave_the_opened_file_as_it_is(session: Session, tmp_path: Path
     assert exported[0] == exported[1] != before
 
 
+@pytest.mark.slow
 def test_a_usd_character_opens_as_itself_and_its_pose_goes_out_with_its_mesh(
     session: Session, tmp_path: Path
 ) -> None:

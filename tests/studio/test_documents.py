@@ -178,7 +178,7 @@ def test_a_clip_of_another_skeleton_is_opened_with_a_model_of_its_own(
 
 
 @pytest.mark.parametrize(
-    ("collection", "name"), [CLIPS[0], *(pytest.param(*clip, marks=pytest.mark.slow) for clip in CLIPS[1:])]
+    ("collection", "name"), [pytest.param(*clip, marks=pytest.mark.slow) for clip in CLIPS]
 )
 def test_a_real_clip_survives_an_edit_an_undo_and_a_restart(
     session: Session, models: ModelStore, collection: str, name: str

@@ -285,6 +285,7 @@ def test_mistakes_are_explained(stage: Session, message: said.ClientMessage, why
         stage.answer(message)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.sh")
 def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> None:
     cv2 = pytest.importorskip("cv2")

@@ -85,6 +85,7 @@ def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
     assert [type(message) for message in followed] == [said.SolvedPose, said.PhotoSolved]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
 def test_the_person_in_a_real_video_comes_to_the_timeline(
     session: Session, tmp_path: Path, unchecked_shapes: None
@@ -184,6 +185,7 @@ def test_nothing_is_filled_before_it_is_opened(session: Session) -> None:
         session.answer(said.FillTake())
 
 
+@pytest.mark.slow
 def test_a_style_is_learned_from_markers(take: Session, tmp_path: Path) -> None:
     heard = Heard(take)
     dropped = kept(take, tmp_path / "walk.trc")

@@ -362,6 +362,7 @@ class SameHeight(MeasuredConstraint):
         return [pose.position(self.first)[1] - pose.position(self.second)[1]]
 
 
+@pytest.mark.slow
 def test_constraints_of_plugins_are_offered_and_hold(
     session: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -285,6 +285,7 @@ def test_a_long_task_lets_those_of_others_through(animated: Session, models: Mod
         other.close()
 
 
+@pytest.mark.slow
 def test_what_an_undo_brings_back_half_solved_is_solved_then(animated: Session) -> None:
     heard = Heard(animated)
     animated.answer(said.SetTimeline(fps=30.0, frames=200))

@@ -95,6 +95,7 @@ def test_a_first_frame_goes_by_colours_where_a_body_is_its_own_mirror_image():
     assert dict(zip(fit.markers, fit.numbers, strict=True)) == {marker: marker for marker in range(4)}
 
 
+@pytest.mark.slow
 def test_a_coloured_take_becomes_a_pose(tmp_path):
     """Six colours and three bright markers, through videos that keep colours at half the size of light."""
     motion = before_cameras(performer.act("box", fps=60, seed=5), fps=FPS, seconds=0.8)

@@ -200,7 +200,7 @@ def wrong_labels(take: Motion, train: list[Motion], cameras: int) -> list[int]:
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("cameras", "longest"), [(2, 30), (3, 3)])
+@pytest.mark.parametrize(("cameras", "longest"), [pytest.param(2, 30, marks=pytest.mark.slow), (3, 3)])
 def test_a_boxer_s_labels_hold_or_recover(cameras, longest):
     """Hands before the shoulders, now and then behind each other: no label is wrong for long."""
     take = before_cameras(performer.act("box", fps=60, seed=12), seconds=2.0)[40:]

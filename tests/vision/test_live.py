@@ -242,6 +242,7 @@ def test_the_others_do_not_wait_for_a_camera_that_is_silent(monkeypatch: pytest.
     assert any("silent is silent; the others continue" in note for note in steps.notes)
 
 
+@pytest.mark.slow
 def test_the_command_prints_a_line_per_pose_and_sends_it(folder, tmp_path, capsys, monkeypatch):
     import socket
 

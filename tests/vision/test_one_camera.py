@@ -79,7 +79,9 @@ def test_what_took_another_s_blob_is_found_but_not_what_is_only_unusual(shapes, 
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
-@pytest.mark.parametrize(("action", "most"), [("kick", 2.0), ("box", 3.0)])
+@pytest.mark.parametrize(
+    ("action", "most"), [("kick", 2.0), pytest.param("box", 3.0, marks=pytest.mark.slow)]
+)
 def test_one_camera_follows_a_performer(action, most):
     """In degrees per joint, over two seconds; labels may be wrong for some frames, and then are right again."""
     take = before_cameras(performer.act(action, fps=60, seed=12), seconds=2.0)

@@ -28,6 +28,7 @@ def pictures(demo: str, camera: str, count: int) -> list[np.ndarray]:
     return found
 
 
+@pytest.mark.slow
 @needs_networks
 def test_both_people_of_a_real_picture_are_found_with_head_above_feet():
     people = PersonFinder().find(pictures(BOTH, "cam01", 1)[0])
@@ -53,6 +54,7 @@ def test_two_people_keep_their_numbers():
         assert np.linalg.norm(np.diff(hips, axis=0), axis=1).max() < 40
 
 
+@pytest.mark.slow
 @needs_networks
 def test_who_is_who_is_known_from_camera_to_camera():
     sources = [VideoSource(recordings() / BOTH / "videos" / f"{name}.mp4") for name in ("cam01", "cam04")]
@@ -92,6 +94,7 @@ def test_both_people_are_followed_by_two_cameras_while_one_passes_before_the_oth
     assert np.linalg.norm(paths[0] - paths[1], axis=1).min() > 0.6  # farther apart than anybody goes
 
 
+@pytest.mark.slow
 @needs_networks
 def test_nobody_and_darkness_are_refused_in_words():
     grey = np.full((240, 320, 3), 120, np.uint8)
@@ -102,6 +105,7 @@ def test_nobody_and_darkness_are_refused_in_words():
             people_of(views, frames, 30.0)
 
 
+@pytest.mark.slow
 @needs_networks
 def test_a_cut_is_refused_with_its_time():
     first, other = pictures(SINGLE, "cam02", 1)[0], pictures(SINGLE, "cam03", 1)[0][:, :1080]

@@ -106,6 +106,7 @@ def test_noise_without_a_clap_and_standing_still_are_refused(folder, tmp_path):
         offsets_by("motion", sources(tmp_path))
 
 
+@pytest.mark.slow
 def test_steps_that_are_all_alike_are_refused(tmp_path):
     """Whoever walks on the spot could be a step further in one video: no lag is clearly the best."""
     take = before_cameras(performer.act("walk", fps=60, seed=5), fps=FPS, seconds=4.0)
@@ -165,6 +166,7 @@ def test_an_unknown_way_is_told(folder):
         offsets_by("whistle", sources(folder))
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_the_commands_film_late_cameras_and_put_them_in_step(tmp_path, capsys):
     write(performer.act("box", seconds=2.0, fps=60, seed=5), tmp_path / "box.bvh")

@@ -178,6 +178,7 @@ def test_a_take_is_performed_and_recorded_to_be_performed_again(folder, performa
     assert np.median(apart) < 0.01
 
 
+@pytest.mark.slow
 def test_videos_of_other_lengths_and_rates_are_told_and_performed(folder, performance, tmp_path):
     pictures = [step.pictures[0] for step in InStep([open_source(folder / "camera2.avi")])]
     write_video(tmp_path / "short.avi", pictures[:20], fps=FPS, size=SIZE)
@@ -191,6 +192,7 @@ def test_videos_of_other_lengths_and_rates_are_told_and_performed(folder, perfor
     assert take.watched[-1].frame is not None
 
 
+@pytest.mark.slow
 def test_a_video_that_is_cut_off_and_a_broken_image_leave_the_others(folder, performance, tmp_path):
     whole = (folder / "camera2.avi").read_bytes()
     (tmp_path / "cut.avi").write_bytes(whole[: len(whole) * 6 // 10])
@@ -210,6 +212,7 @@ def test_a_video_that_is_cut_off_and_a_broken_image_leave_the_others(folder, per
         run(folder, performance, folder / "camera1.avi", images)
 
 
+@pytest.mark.slow
 def test_fewer_videos_than_cameras_are_told_and_performed(performance, tmp_path):
     motion = before_cameras(performer.act("box", fps=60, seed=5), fps=FPS, seconds=0.4)
     three = simulator_of(motion, front_rig(size=SIZE, count=3), conditions=Conditions(marker_radius=LARGE))
@@ -239,6 +242,7 @@ def test_cameras_that_do_not_answer_are_not_waited_for_long(monkeypatch):
         open_source("99")
 
 
+@pytest.mark.slow
 def test_pictures_of_another_size_are_scaled_or_left_out(folder, performance):
     twice = load_rig(folder / "cams.toml")
     larger = Rig(tuple(camera.resized((640, 480)) for camera in twice.cameras))
@@ -257,6 +261,7 @@ def test_pictures_of_another_size_are_scaled_or_left_out(folder, performance):
         open_cameras(Rig((wide.cameras[0],)), videos[:1])
 
 
+@pytest.mark.slow
 def test_a_calibration_of_other_cameras_is_told(folder, performance):
     swapped = folder / "camera2.avi", folder / "camera1.avi"
     take = run(folder, performance, *swapped)
@@ -264,6 +269,7 @@ def test_a_calibration_of_other_cameras_is_told(folder, performance):
     assert len(take.watched) == round(0.8 * FPS)
 
 
+@pytest.mark.slow
 def test_a_flash_puts_videos_in_step(folder, performance, tmp_path):
     for name, late in (("camera1", 0), ("camera2", 4)):
         pictures = [step.pictures[0] for step in InStep([open_source(folder / f"{name}.avi")])]
@@ -294,7 +300,7 @@ def test_mistakes_in_a_take_are_told(folder, performance):
         perform_take(cameras, performance, empty=30.0)
 
 
-@pytest.mark.parametrize("count", [1, 3])
+@pytest.mark.parametrize("count", [pytest.param(1, marks=pytest.mark.slow), 3])
 def test_other_numbers_of_cameras_follow_a_performer(sim, count):
     names = MORE if count == 1 else NINE
     rig = front_rig(size=(480, 360), count=count)

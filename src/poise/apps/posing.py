@@ -39,6 +39,7 @@ Places = dict[int, np.ndarray]  # of joints, in metres
 
 LONG_FINISH = 600  # steps for a body hanging on a high handle to come down
 FAR = 0.01  # metres or radians: smallest miss of a constraint that is reported
+SUGGESTED = 3  # handles to add in a JSON report
 OVERHANGS = 0.03  # metres beyond the support at which a body would fall
 INSIDE = 0.03  # metres: smallest penetration of two parts that is reported
 
@@ -202,7 +203,9 @@ def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
 
 
 def suggested(solution: Solution) -> str:
-    """The suggested handle to add, in words."""
+    """The suggested handle to add, in words; none while the given ones are out of reach."""
+    if any(one.value > FAR for one in solution.relaxed):
+        return "no handle is suggested: bring those out of reach nearer first"
     roles = {joint: role for role, joint in solution.space.skeleton.roles.items()}
     best = solution.uncertainty.suggestions()[0]
     name = roles.get(best.joint, best.joint)
@@ -228,6 +231,7 @@ def report(solution: Solution) -> dict[str, Any]:
         "strangeness": solution.strangeness,
         "nearest_frames": [one._asdict() for one in solution.nearest()],
         "deviation_m": {name: round(value, 5) for name, value in solution.deviation.items()},
+        "suggestions": [one._asdict() for one in solution.uncertainty.suggestions()[:SUGGESTED]],
         "residuals": [
             {"constraint": r.label, "value": r.value, "unit": r.unit, "hard": r.hard, "met": r.met}
             for r in solution.residuals

@@ -13,9 +13,9 @@ from poise.cli.options import OptionalPicture
 app = App(
     name="character",
     help_epilogue="""\
-Roles come from a VRM's own map, from joint names or from the skeleton's shape. If one is
-wrong, write them with --roles, correct the file, and leave it next to the character.
-Every command reads NAME.roles.toml there.
+Roles come from a VRM's own map, from joint names or from the skeleton's shape.
+If one is wrong, write them with --roles, correct the file, and leave it next
+to the character. Every command reads NAME.roles.toml there.
 
 Examples:
   poise character me.glb

@@ -19,7 +19,8 @@ layer on top of it, in their own file.
 Examples:
   poise correct habits.json solved.bvh fixed.bvh
   poise correct habits.json --undo
-  poise pose --handle right_hand=-0.3,1.2,0.4 --corrections habits.json -o pose.bvh
+  poise pose --handle right_hand=-0.3,1.2,0.4 --corrections habits.json \\
+      -o pose.bvh
 """,
 )
 
@@ -44,4 +45,4 @@ def correct(
     else:
         known = known.added(read_motion(solved)[0], read_motion(fixed)[0])
     known.save(file)
-    print(f"{file}: {len(known)} corrections")
+    print(f"{file}: {len(known)} correction{'' if len(known) == 1 else 's'}")

@@ -14,12 +14,14 @@ from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 app = App(
     name="edit",
     help_epilogue="""\
-The trajectory is a CSV file with rows time,x,y,z (seconds, metres). A smooth curve
-connects them. With --relative they are offsets from the recording.
+The trajectory is a CSV file with rows time,x,y,z (seconds, metres). A smooth
+curve connects them. With --relative they are offsets from the recording.
 
 Examples:
-  poise edit box.poise punch.bvh --handle left_hand --trajectory higher.csv -o higher.bvh
-  poise edit box.poise punch.bvh --handle left_hand --trajectory up.csv --relative -o up.gif
+  poise edit box.poise punch.bvh --handle left_hand --trajectory higher.csv \\
+      -o higher.bvh
+  poise edit box.poise punch.bvh --handle left_hand --trajectory up.csv \\
+      --relative -o up.gif
 """,
 )
 

@@ -12,13 +12,13 @@ from cyclopts import App, Parameter
 from poise.cli import terminal
 from poise.cli.options import flags_of
 from poise.cli.overview import sentence
-from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, draw_report, evaluate
+from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, draw_report, evaluate, names_from_text
 from poise.evaluation.splits import SPLITS
 from poise.formats.tables import checked
 
 app = App(
     name="evaluate",
-    help="Measure all methods under the same protocol: errors, reached targets, time.",
+    help="Measure all methods under the same protocol: errors and time.",
     help_epilogue=f"""\
 Splits:
 {fill(", ".join(SPLITS), 78, break_on_hyphens=False)}
@@ -77,7 +77,7 @@ def command_of(name: str) -> App:
     ) -> None:
         given = {key: value for key, value in vars(options or flags()).items() if value is not None}
         chosen = checked(protocol.Options, given, what=f"the protocol {name}")
-        _measure(Request(name, split, train or (), test or (), _names(methods), chosen), json, plots)
+        _measure(Request(name, split, train or (), test or (), names_from_text(methods), chosen), json, plots)
 
     run.__annotations__["options"] = Annotated[flags, Parameter(name="*")]
     valid = f"Methods: {', '.join(protocol.methods)}." if protocol.methods else ""
@@ -116,10 +116,6 @@ for _name in PROTOCOLS:
     app.command(
         f"poise.cli.evaluate:{_name}", name=_name, help=sentence(ABOUT.get(_name) or PROTOCOLS[_name].about)
     )
-
-
-def _names(methods: str) -> list[str]:
-    return [name.strip() for name in methods.split(",") if name.strip()]
 
 
 def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:

@@ -15,8 +15,9 @@ app = App(
     help_epilogue="""\
 The take is a TOML file with a table per source: positions of joints (C3D, TRC,
 CSV), orientations of segments or pixels of joints in a camera (CSV), each with
-its noise, and [[constraints]] for keys and contacts. Clocks are corrected, and a
-source that the others contradict is left out. docs/uncertainty.md shows a file.
+its noise, and [[constraints]] for keys and contacts. Clocks are corrected, and
+a source that the others contradict is left out. docs/uncertainty.md shows a
+file.
 
 Examples:
   poise fuse take.toml -o take.bvh

@@ -19,24 +19,25 @@ app = App(
     name="image",
     help_epilogue="""\
 Without points, Poise finds the person in the photo and their joints (--overlay
-shows them). Without a model the body gets the person's size; with one, it is the
-model's body, and there are alternatives. You can also give points by hand:
+shows them). Without a model the body gets the person's size; with one, it is
+the model's body, and there are alternatives. You can also give points by hand:
 
 A point is the column and row of a joint or role (left_hand, head, ...), in
 pixels from the top left corner. Three or four points are enough; more are
 better. One photo is ambiguous: an arm may point towards the camera or away. So
 there are alternatives, the most likely first.
 
---camera names the file of a known camera. Otherwise the field of view comes from
---fov, from the photo's EXIF data, or is 50 degrees, and the solver finds its
-position. For several photos, name a .toml file with [[views]] instead of the
-photo. docs/image.md describes both formats.
+--camera names the file of a known camera. Otherwise the field of view comes
+from --fov, from the photo's EXIF data, or is 50 degrees, and the solver finds
+its position. For several photos, name a .toml file with [[views]] instead of
+the photo. docs/image.md describes both formats.
 
 Examples:
   poise image photo.jpg -o pose.glb --overlay check.png
   poise image box.poise photo.jpg --person 2 -o pose.bvh
   poise image pitch.poise photo.jpg --point LeftHand=412,233 \\
-      --point RightHand=620,180 --point LeftFoot=390,700 -o pose.glb --overlay check.png
+      --point RightHand=620,180 --point LeftFoot=390,700 \\
+      -o pose.glb --overlay check.png
   poise image box.poise photo.jpg --camera camera.toml --point head=480,120 \\
       --point left_hand=300,310 --point right_foot=515,690 --json
   poise image box.poise views.toml -o pose.bvh

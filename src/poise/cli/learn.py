@@ -32,21 +32,23 @@ app = App(
 Kinds:
 {_kinds()}
 
-The latent space of a motion model is described in a line: a model's name
-(gplvm, gpdm, back-constrained, locally-linear, topology, transitions,
-hybrid) or parts joined by +, such as cylinder, torus, or
+--topology sets the latent space of a dynamics model: a model's name (gplvm,
+gpdm, back-constrained, locally-linear, topology, transitions, hybrid), or
+parts joined by +, such as cylinder, torus, or
 "circle(phase) by back-constraints + smooth style axis by local linearity".
 
 Kernels of a style: rbf, laplacian, matern32, matern52, rational-quadratic,
-rbf+linear, linear, periodic, or auto for the one that predicts held-out poses best.
+rbf+linear, linear, periodic; auto takes the one that predicts held-out poses
+best.
 
 Examples:
   poise learn walk.poise --kind gaussian walk_1.bvh walk_2.bvh
   poise learn sport.poise --clusters 400 clips/*.bvh
   poise learn pitch.poise --kind style pitch.bvh
   poise learn pitch.poise --kind style pitch.bvh --dimensions 3 --active 100
-  poise learn gaits.poise --kind dynamics walk_1.bvh walk_2.bvh run_1.bvh run_2.bvh
-  poise learn gaits.poise --kind dynamics --topology cylinder --transitions none *.bvh
+  poise learn gaits.poise --kind dynamics walk_1.bvh walk_2.bvh run.bvh
+  poise learn gaits.poise --kind dynamics *.bvh \\
+      --topology cylinder --transitions none
   poise phase *.bvh -o rhythm.toml
   poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
 """,

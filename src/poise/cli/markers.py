@@ -18,8 +18,8 @@ app = App(
     name="markers",
     help_epilogue="""\
 A take is a C3D or TRC file with labelled markers. The 41-marker set of CMU and
-HDM05 and Plug-in Gait's names are known. Unknown labels are matched by geometry,
-and the result is printed. A mapping file overrides it:
+HDM05 and Plug-in Gait's names are known. Unknown labels are matched by
+geometry, and the result is printed. A mapping file overrides it:
 
   [markers]            # a marker of the 41-marker set
   "Head1" = "LFHD"

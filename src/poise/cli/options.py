@@ -137,7 +137,7 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "For {name}: ") -> t
             kinds[field.name] = kinds[field.name] | plain if field.name in kinds else plain
             helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
     fields = [
-        (name, Annotated[plain | None, Parameter(help=sentence("; ".join(helps[name])))], None)
+        (name, Annotated[plain | None, Parameter(help=sentence(". ".join(helps[name])))], None)
         for name, plain in kinds.items()
     ]
     return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})

@@ -15,8 +15,8 @@ COMMANDS = {
     "animate": "make a motion from foot contacts, paths and keyframes",
     "edit": "change the path of a handle in a clip; the body follows",
     "markers": "solve a body from optical markers, or fill their gaps",
-    "fuse": "combine markers, cameras, inertial sensors and keys into one motion",
-    "perform": "drive a whole body with a few markers, sensors or a webcam, recorded or live",
+    "fuse": "combine markers, cameras, inertial sensors and keys into a motion",
+    "perform": "drive a body with a few markers, sensors or a webcam, also live",
     "model": "check and describe model files",
     "blend": "blend models, such as two styles, into one",
     "latent": "draw the latent space of a style",
@@ -29,11 +29,11 @@ COMMANDS = {
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "build and search a library of many clips",
     "serve": "pose characters of other programs over a local socket",
-    "stream": "send a motion live over OSC (VMC), to Blender, Unreal or VTuber tools",
-    "cameras": "calibrate cameras with a printed board; film a motion with simulated ones",
-    "evaluate": "measure all methods under the same protocol: errors, reached targets, time",
+    "stream": "send a motion live over OSC (VMC): Blender, Unreal, VTuber tools",
+    "cameras": "calibrate cameras with a printed board; simulate cameras",
+    "evaluate": "measure all methods under the same protocol: errors and time",
     "data": "list and download public recordings",
-    "doctor": "report what is installed, what is missing, and how fast this machine is",
+    "doctor": "report what is installed and missing, and how fast this machine is",
     "warm-up": "compile the numerical code ahead of its first use",
 }
 """Command to description, in the order of the help; its `app` is in the module of that name beside this file."""
@@ -49,8 +49,8 @@ Commands (see poise COMMAND --help):
 Options:
   --help, -h  show this
   --version   show the version
-  --install-completion  complete commands and options with the Tab key in this shell
-  --overwrite replace existing files that a command writes next to the one you named
+  --install-completion  complete commands with the Tab key in this shell
+  --overwrite replace existing files that a command writes beside its output
   --debug     show the traceback of an error (POISE_DEBUG=1 does the same)
 
 Examples:

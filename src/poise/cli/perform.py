@@ -34,12 +34,12 @@ _OTHER_BODY = 0.03  # metres by which the joints of a sender may differ from the
 app = App(
     name="perform",
     help_epilogue="""\
-The library is a folder made by poise library build, or a model. A model made by
-poise learn --kind local works best: it also uses velocities and predicts hidden
-markers. Without either, the universal prior is used. A take is a C3D or TRC file,
-a CSV file with columns time,left_hand.x,left_hand.y,left_hand.z,..., or - for
-standard input: one frame per line, JSON ({"left_hand": [x, y, z], ...}) or CSV.
-Poses are written in the same way.
+The library is a folder made by poise library build, or a model. A model made
+by poise learn --kind local works best: it also uses velocities and predicts
+hidden markers. Without either, the universal prior is used. A take is a C3D or
+TRC file, a CSV file with columns time,left_hand.x,left_hand.y,left_hand.z,...,
+or - for standard input: one frame per line, JSON ({"left_hand": [x, y, z],
+...}) or CSV. Poses are written in the same way.
 
 Labels that name a place (left_hand, forehead, left_waist, LFWT, any role or
 joint) need no mapping. Others need a mapping file:
@@ -48,34 +48,40 @@ joint) need no mapping. Others need a mapping file:
   LWRIST = "left_hand"
   STICK = { joint = "right_hand", offset = [0.0, -0.4, 0.0] }
 
---sensors uses inertial sensors instead of markers. Each frame has the orientations
-of these segments (quaternions w, x, y, z in the world; the pelvis first), as
-columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x, y, z], ...}.
-The path of the performer is then estimated by the library, and drifts.
+--sensors uses inertial sensors instead of markers. Each frame has the
+orientations of these segments (quaternions w, x, y, z in the world; the pelvis
+first), as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x,
+y, z], ...}. The path of the performer is then estimated by the library, and
+drifts.
 
-vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME follow other programs live.
-Without a library, the body that vmc: sends is written unchanged.
+vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME follow other programs
+live. Without a library, the body that vmc: sends is written unchanged.
 
---calibrate takes one T-pose, or two (left side, then right side), or a motion of
-more than two seconds. The skeleton is interpolated from those of the library.
-With --sensors it is a T-pose facing +Z, and gives the mounting of each sensor.
+--calibrate takes one T-pose, or two (left side, then right side), or a motion
+of more than two seconds. The skeleton is interpolated from those of the
+library. With --sensors it is a T-pose facing +Z, and gives the mounting of
+each sensor.
 
-With --webcam, a person in front of a camera drives the body, without markers and
-without a library. A number or an address selects the camera; a video works too.
-The person is measured for a second. Ctrl-C ends the take.
+With --webcam, a person in front of a camera drives the body, without markers
+and without a library. A number or an address selects the camera; a video works
+too. The person is measured for a second. Ctrl-C ends the take.
 
 Examples:
   poise perform --webcam -o take.bvh --to 127.0.0.1:39539
   poise perform take.c3d -o take.bvh
   poise perform boxing.poise take.c3d -o take.bvh
-  poise perform moves/ take.trc --markers map.toml --calibrate tpose.trc -o take.glb
+  poise perform moves/ take.trc --markers map.toml \\
+      --calibrate tpose.trc -o take.glb
   tracker | poise perform moves/ - --markers map.toml > poses.jsonl
-  poise perform moves/ --video left.avi --video right.avi --cameras cams.toml -o take.bvh
-  poise perform moves/ --video 0 --video 1 --cameras cams.toml --live --record session
+  poise perform moves/ --video left.avi --video right.avi \\
+      --cameras cams.toml -o take.bvh
+  poise perform moves/ --video 0 --video 1 --cameras cams.toml \\
+      --live --record session
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
   poise perform moves/ natnet:192.168.1.10 --markers map.toml -o take.bvh
   poise perform vmc:39539 -o take.bvh --onto me.glb
-  poise perform moves/ imu.csv --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
+  poise perform moves/ imu.csv \\
+      --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
 """,
 )

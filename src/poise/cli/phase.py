@@ -24,8 +24,8 @@ may lead into another where a foot lands. The result is printed, drawn with
   phase = [[0.12, 0.0], [0.63, 0.5], [1.15, 1.0]]   # seconds, turns
   transitions = { left = [0.12, 1.15], right = [0.63] }
 
-`poise learn --kind dynamics --rhythm FILE` reads it. A key posture is a pair of a
-time and a turn. Sets of transitions may have any names.
+`poise learn --kind dynamics --rhythm FILE` reads it. A key posture is a pair
+of a time and a turn. Sets of transitions may have any names.
 
 Examples:
   poise phase walk_1.bvh run_1.bvh --picture rhythm.png

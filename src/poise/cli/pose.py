@@ -19,8 +19,8 @@ The extension selects the output: .bvh .amc .glb, or .png for a picture.
 Examples:
   poise pose --handle left_hand=0.4,1.3,0.3 --handle head=0,1.6,0.1 -o pose.png
   poise pose walk.poise --handle LeftHand=0.4,1.3,0.3 -o pose.png
-  poise pose walk.poise --handle left_hand=0.4,1.3,0.3 --handle right_foot=-0.1,0.1,0.4 \\
-      --look-at 0,1.5,3 -o pose.glb
+  poise pose walk.poise --handle left_hand=0.4,1.3,0.3 \\
+      --handle right_foot=-0.1,0.1,0.4 --look-at 0,1.5,3 -o pose.glb
   poise pose --handle pelvis=0,1.6,0 --no-floor -o jump.png
   poise pose --handle left_hand=0.4,1.3,0.3 --uncertainty --suggest -o pose.png
   poise pose walk.poise --constraints balance.toml -o pose.png

@@ -13,8 +13,8 @@ from poise.cli.options import AS_FOUND, Output, ReadingOptions, write_motion
 app = App(
     name="retarget",
     help_epilogue="""\
-A character in T, A or I pose is enough. A .glb or .vrm output is the character's own
-file with the motion added: mesh and materials stay unchanged.
+A character in T, A or I pose is enough. A .glb or .vrm output is the
+character's own file with the motion added: mesh and materials stay unchanged.
 `poise character me.glb` shows the role of each joint, and how to correct it.
 Every command that writes a motion also accepts --onto CHARACTER.
 

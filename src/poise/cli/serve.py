@@ -12,9 +12,9 @@ from poise.cli import terminal
 app = App(
     name="serve",
     help_epilogue="""\
-The Blender add-on (poise-blender.zip) connects to it, and so can any program: it sends
-its bones and handles as lines of JSON and receives the rotation of every joint. Only
-programs on this machine can connect. Ctrl-C ends it.
+The Blender add-on (poise-blender.zip) connects to it, and so can any program:
+it sends its bones and handles as lines of JSON and receives the rotation of
+every joint. Only programs on this machine can connect. Ctrl-C ends it.
 
 Examples:
   poise serve

@@ -21,7 +21,8 @@ Examples:
   poise simulate gaits.poise --from run --seconds 6 -o run.gif
   poise simulate gaits.poise --from run --to walk --to run -o there_and_back.bvh
   poise simulate gaits.poise --from walk --pace 0.8 -o slow.glb
-  poise simulate gaits.poise --from run --sample --seed 4 -o run_4.gif --picture path.png
+  poise simulate gaits.poise --from run --sample --seed 4 \\
+      -o run_4.gif --picture path.png
 """,
 )
 

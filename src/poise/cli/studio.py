@@ -13,12 +13,12 @@ from poise.errors import InvalidValueError, MissingExtraError
 app = App(
     name="studio",
     help_epilogue="""\
-Without a model, the studio starts with the universal prior. It learns its other
-models once, in the background, from the procedural performer.
-A named file opens as if you had dropped it on the page: a clip on the timeline, a
+Without a model, the studio starts with the universal prior. It learns its
+other models once, in the background, from the procedural performer. A named
+file opens as if you had dropped it on the page: a clip on the timeline, a
 character with its mesh (GLB, VRM), a picture in Photo, markers (C3D, TRC) and
-videos in Capture, a scene, or the keys of a keyframe script (TOML).
-By default only this machine can connect. Other addresses require a token.
+videos in Capture, a scene, or the keys of a keyframe script (TOML). By default
+only this machine can connect. Other addresses require a token.
 
 Examples:
   poise studio

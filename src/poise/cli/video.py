@@ -15,14 +15,15 @@ app = App(
     help_epilogue="""\
 One video gives a body of about the right size; the vertical and the floor are
 estimated from the person. Several videos of the same moment, with the file of
-their cameras (poise cameras calibrate), give metres. People are found by networks
-that Poise ships. Your videos stay on your machine.
+their cameras (poise cameras calibrate), give metres. People are found by
+networks that Poise ships. Your videos stay on your machine.
 
 Examples:
   poise video walk.mp4 -o walk.bvh --film check.mp4
   poise video walk.mp4 -o walk.glb --height 1.82 --fov 40
   poise video walk.mp4 -o walk.glb --onto me.glb
-  poise video left.mp4 right.mp4 --cameras cams.toml -o walk.bvh --picture check.png
+  poise video left.mp4 right.mp4 --cameras cams.toml \\
+      -o walk.bvh --picture check.png
   poise video duet.mp4 --person 2 -o second.bvh
 """,
 )

@@ -23,7 +23,16 @@ from poise.evaluation.methods import (
     training_poses,
 )
 from poise.evaluation.metrics import Joints, Recovered, Scores
-from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
+from poise.evaluation.report import (
+    ABOUT,
+    Protocol,
+    RecoveredFrames,
+    Report,
+    Request,
+    Row,
+    Step,
+    names_from_text,
+)
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.geometry import rotations
@@ -230,7 +239,7 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
         stride=options.stride,
         independent=options.independent,
         free_root=options.free_root,
-        handles=tuple(name.strip() for name in options.handles.split(",") if name.strip()),
+        handles=names_from_text(options.handles),
         joints=options.joints,
         progress=progress,
         engine=Engine(options.jobs, options.scheduler),

@@ -26,6 +26,11 @@ Step = Callable[[str], None]
 """Called with what is being drawn."""
 
 
+def names_from_text(text: str) -> list[str]:
+    """Names with commas between."""
+    return [name.strip() for name in text.split(",") if name.strip()]
+
+
 @dataclass(frozen=True)
 class ProtocolOptions:
     """Options of a protocol besides clips and methods."""

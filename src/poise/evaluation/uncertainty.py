@@ -2,7 +2,8 @@
 
 The root and five handles of an unseen clip are given, as in `handles`, every frame independently. A joint is covered
 if its error is within the radius that the solution claims for the share. Then one more handle is added at its true
-position: the suggested one, and each of the others for comparison.
+position: the suggested one, and each of the others for comparison. The best of them is known only afterwards; what a
+choice can attain of it is computed on errors drawn from the claimed distribution itself.
 """
 
 from __future__ import annotations
@@ -16,14 +17,14 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.evaluation.methods import UNTRAINED, Learner, rows_by_method
-from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row, names_from_text
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.priors.held_out import OF_OTHERS, held_out_of
 from poise.priors.prior import Prior
-from poise.solvers.calibration import OPEN, HeldFrames, calibrate
-from poise.solvers.solution import Solution
+from poise.solvers.calibration import HANDLES, OPEN, HeldFrames, calibrate
+from poise.solvers.uncertainty import Uncertainty
 from poise.types import Array, NamedProgress
 
 METHODS = ("gaussian-100", "style", "local", "universal")
@@ -34,6 +35,7 @@ GROUPS = {
 }
 SIDED = ("shin", "toes", "upper_arm", "forearm")
 CANDIDATES = (*(f"{side}_{part}" for part in SIDED for side in ("left", "right")), "spine", "chest", "neck")
+DRAWS = 100  # errors drawn from the claimed distribution of a frame
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,22 +49,44 @@ class Claims:
     held: dict[float, Float[Array, "frames joints"]]
     gains: Float[Array, "suggested candidates"]  # metres of mean joint error, the suggested candidate first
     constant: Float[Array, "joints"] | None = None  # the deviations of held-out frames, if there are any
+    attainable: Float[Array, "suggested 2"] | None = (
+        None  # gains of the best choice and of the best afterwards
+    )
 
 
-def _gains(frames: HeldFrames, frame: int, before: Solution) -> list[float]:
-    """The decrease of the mean joint error by each candidate, the suggested one first."""
-    known = [role for role in CANDIDATES if role in frames.space.skeleton.roles]
-    suggested = [one.joint for one in before.uncertainty.suggestions(known)]
-    start = float(frames.error(frame, before).mean())
-    return [start - float(frames.error(frame, frames.solve(frame, name)).mean()) for name in suggested]
+def _gains(frames: HeldFrames, frame: int, candidates: Sequence[str], start: float) -> list[float]:
+    """The decrease of the mean joint error by each candidate."""
+    return [start - float(frames.error(frame, frames.solve(frame, name)).mean()) for name in candidates]
+
+
+def attainable(before: Uncertainty, candidates: Sequence[str], rng: np.random.Generator) -> list[float]:
+    """The gain of the best choice, and of the best afterwards, if errors follow the claimed distribution."""
+    places, moving = before.places, ~before.space.skeleton.is_end_site
+    drawn = rng.multivariate_normal(np.zeros(len(places)), places, size=DRAWS, method="eigh")
+
+    def left(errors: Float[Array, "draws axes"]) -> Float[Array, "draws"]:
+        return np.linalg.norm(errors.reshape(DRAWS, -1, 3), axis=2)[:, moving].mean(axis=1)
+
+    after = [left(drawn - drawn[:, own] @ moved) for own, moved in map(before.moved_by, candidates)]
+    gains = left(drawn) - np.array(after)
+    return [float(gains.mean(axis=1).max()), float(gains.max(axis=0).mean())]
 
 
 def measure(
-    prior: Prior, clip: Motion, *, stride: int, suggest: int, constant: Float[Array, "joints"] | None = None
+    prior: Prior,
+    clip: Motion,
+    *,
+    stride: int,
+    suggest: int,
+    constant: Float[Array, "joints"] | None = None,
+    handles: Sequence[str] = (),
 ) -> Claims:
     """A clip's frames; every `suggest`-th of them with one more handle."""
-    frames = HeldFrames(prior, clip)
-    errors, deviations, opened, gains = [], [], [], []
+    frames, rng = HeldFrames(prior, clip, handles), np.random.default_rng(0)
+    candidates = [
+        role for role in (*CANDIDATES, *HANDLES) if role in clip.skeleton.roles and role not in frames.handles
+    ]
+    errors, deviations, opened, gains, drawn = [], [], [], [], []
     held: dict[float, list[Array]] = {0.5: [], 0.95: []}
     for number, frame in enumerate(range(0, len(clip), stride)):
         solution = frames.solve(frame)
@@ -72,7 +96,9 @@ def measure(
         for share, found in held.items():
             found.append(errors[-1] <= np.asarray(solution.uncertainty.radii(share))[frames.moving])
         if suggest and number % suggest == 0:
-            gains.append(_gains(frames, frame, solution))
+            suggested = [one.joint for one in solution.uncertainty.suggestions(candidates)]
+            gains.append(_gains(frames, frame, suggested, float(errors[-1].mean())))
+            drawn.append(attainable(solution.uncertainty, candidates, rng))
     roles = {joint: role for role, joint in clip.skeleton.roles.items()}
     names = [name for name, moves in zip(clip.skeleton.names, frames.moving, strict=True) if moves]
     return Claims(
@@ -83,6 +109,7 @@ def measure(
         {share: np.array(found) for share, found in held.items()},
         np.array(gains),
         constant,
+        np.array(drawn),
     )
 
 
@@ -119,6 +146,9 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
         gains = np.vstack(tried)
         suggested, others, best = gains[:, 0].mean(), gains.mean(), gains.max(axis=1).mean()
         found |= {"next_over_random": float(suggested / others), "next_of_best": float(suggested / best)}
+    if drawn := [p.attainable for p in parts if p.attainable is not None and p.attainable.size]:
+        chosen, afterwards = np.vstack(drawn).sum(axis=0)
+        found["next_attainable"] = float(chosen / afterwards)
     return found
 
 
@@ -141,21 +171,23 @@ class UncertaintyOptions(EveryFrame):
         int, Range(least=0), "test on so many frames of each fold at most, instead of every Nth"
     ] = 0
     suggest: Annotated[int, Range(least=0), "try one more handle on every Nth tested frame; 0 for none"] = 8
+    handles: Annotated[str, "other handles than those, by role, with commas: left_hand,right_foot"] = ""
 
 
 def claims(learn: Learner, folds: Sequence[Fold], options: UncertaintyOptions) -> dict[str, float]:
     """The metrics over all folds; priors are learned once where folds have the same clips."""
     parts: list[Claims] = []
+    handles = names_from_text(options.handles)
     learned: Sequence[Motion] | None = None
     for fold in folds:
         if learned is not fold.train:
             learned, prior, constant = fold.train, learn(fold.train), None
             if held_out_of(prior) is OF_OTHERS and (tried := calibrate(prior, learned, learn)):
-                constant = _constant(np.array([one.errors for one in tried]))
+                constant = None if handles else _constant(np.array([one.errors for one in tried]))
         total = sum(len(clip) for clip in fold.test)
         stride = -(-total // options.frames) if options.frames else options.stride
         parts += [
-            measure(prior, clip, stride=stride, suggest=options.suggest, constant=constant)
+            measure(prior, clip, stride=stride, suggest=options.suggest, constant=constant, handles=handles)
             for clip in fold.test
         ]
     return metrics(parts)

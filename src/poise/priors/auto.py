@@ -61,7 +61,9 @@ class AutoOptions(registry.PriorOptions):
         Literal["gaussian", "style", "local"] | None,
         "the only kind of model made of the clips; by default those that predict held-out frames best",
     ] = None
-    clusters: Annotated[int | None, Range(least=1), "how many clusters of a gaussian; 100"] = None
+    clusters: Annotated[
+        int | None, Range(least=1), "the number of clusters of its gaussian (default 100)"
+    ] = None
 
 
 class AutoPrior(BlendPrior):

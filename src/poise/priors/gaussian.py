@@ -69,13 +69,15 @@ PREPARED = 16  # sets of handles whose predictions are cached
 class GaussianOptions(PriorOptions):
     """Resolution and method of the clustering."""
 
-    clusters: Annotated[int | None, Range(least=1), "how many clusters; 100"] = None
+    clusters: Annotated[int | None, Range(least=1), "the number of clusters (default 100)"] = None
     method: Annotated[
         Literal["limbs", "huang2017"] | None,
         "a kernel per limb and an exact finish, or as Huang et al. 2017 published it",
     ] = None
-    lambda_1: Annotated[float | None, Range(least=0.0), "of Eq. 10 of huang2017; 0.001"] = None
-    lambda_0: Annotated[float | None, Range(least=0.0), "of section 4.5 of huang2017; 0.001"] = None
+    lambda_1: Annotated[float | None, Range(least=0.0), "λ1 in Eq. 10 of huang2017 (default 0.001)"] = None
+    lambda_0: Annotated[float | None, Range(least=0.0), "λ0 in section 4.5 of huang2017 (default 0.001)"] = (
+        None
+    )
 
 
 def _declared(header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:

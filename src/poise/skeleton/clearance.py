@@ -30,6 +30,15 @@ def depths(
     return dict(zip(_PAIRS, _depths(ends, touching, positions), strict=True))
 
 
+def pairs_within(
+    skeleton: Skeleton, positions: Float[Array, "joints 3"], distance: float
+) -> list[tuple[str, str]]:
+    """The pairs of parts whose surfaces are closer than this, in metres, or penetrate."""
+    ends, touching = _pairs(skeleton)
+    deep = _depths(ends, touching, positions[None])[:, 0].tolist()
+    return [pair for pair, depth in zip(_PAIRS, deep, strict=True) if depth > -distance]
+
+
 def between(skeleton: Skeleton, a: str, b: str) -> float:
     """The distance between the axes of two parts that touch."""
     return skeleton.height * (_radius(a) + _radius(b))

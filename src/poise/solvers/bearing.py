@@ -142,8 +142,9 @@ def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
     skeleton = pose.skeleton
     if not skeleton.roles.keys() >= set(MAIN_ROLES):
         return []
-    deep = clearance.depths(skeleton, pose.world[0][None])
-    near = [pair for pair, depth in deep.items() if depth[0] > -nearby]
+    near = clearance.pairs_within(skeleton, pose.world[0], nearby)
+    if not near:
+        return []
     trunk = [role for role in ("spine", "chest") if role in skeleton.roles]
     return [
         Apart(

@@ -496,7 +496,7 @@ def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST
         raise InvalidValueError(f"{what} must be {size} numbers; got {value!r}") from None
     if vector.shape != (size,):
         raise InvalidValueError(f"{what} must be {size} numbers; got shape {vector.shape}")
-    if not (np.abs(vector) <= largest).all():
+    if not all(abs(number) <= largest for number in vector.tolist()):  # faster than NumPy for a few
         wanted = f"within {largest:,.0f} of zero" if np.isfinite(vector).all() else "finite"
         raise InvalidValueError(f"{what} must be {wanted}; got {vector.tolist()}")
     return vector

@@ -325,11 +325,10 @@ class Problem:
     def residuals(self, errors: Float[Array, "rows"]) -> tuple[Residual, ...]:
         """Residuals of all constraints, with labels and units."""
         tolerance, found, left = self.settings.tolerance, [], self._left(errors)
-        for number, constraint in enumerate(self.constraints):
-            value, deviation = math.hypot(*left[self._rows_of[number]]), math.sqrt(constraint.compliance)
-            met = self._largest(number, left) <= tolerance if constraint.hard else value <= deviation
-            allowed = tolerance + UNLIKELY * deviation
-            found.append(Residual(constraint.label, value, constraint.unit, constraint.hard, met, allowed))
+        for number, (label, unit, deviation) in enumerate(self._words):
+            value, hard = math.hypot(*left[self._rows_of[number]]), deviation == 0.0
+            met = self._largest(number, left) <= tolerance if hard else value <= deviation
+            found.append(Residual(label, value, unit, hard, met, tolerance + UNLIKELY * deviation))
         return tuple(found)
 
     def diagonal(self) -> Float[Array, "1 freedoms"]:
@@ -342,6 +341,11 @@ class Problem:
     def _inequalities(self) -> Array:
         """Mask of the inequality rows, which hold where their error is negative."""
         return self.rows[:, dual_step.INEQUALITY] == 1.0
+
+    @cached_property
+    def _words(self) -> list[tuple[str, str, float]]:
+        """Label, unit and standard deviation of each constraint; hard ones have a deviation of zero."""
+        return [(one.label, one.unit, math.sqrt(one.compliance)) for one in self.constraints]
 
     @cached_property
     def _parts_of(self) -> list[list[slice]]:

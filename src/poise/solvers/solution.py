@@ -61,7 +61,7 @@ class Residual:
 
     def __str__(self) -> str:
         if self.unit == "m":
-            return f"{self.label}: {1000 * self.value:.3g} mm off"
+            return f"{self.label}: {1000 * self.value:{'.3g' if self.value < 1.0 else '.0f'}} mm off"
         if self.unit == "rad":
             return f"{self.label}: {np.degrees(self.value):.3g} degrees off"
         return f"{self.label}: {self.value:.3g} {self.unit} off"

@@ -192,14 +192,18 @@ class Uncertainty:
         open_joints = [skeleton.names[j] for j in np.flatnonzero(moving) if variances[j] > 3 * OPEN**2]
         total, found = np.sqrt(variances[moving]).sum(), []
         for name in joints if joints is not None else open_joints or skeleton.names[:1]:
-            j = skeleton.index(name)
-            own = slice(3 * j, 3 * j + 3)
-            settled = np.linalg.solve(places[own, own] + MEASURED**2 * np.eye(3), places[own])
-            left = variances - np.sum(places[own] * settled, axis=0).reshape(-1, 3).sum(axis=1)
+            own, moved = self.moved_by(name)
+            left = variances - np.sum(places[own] * moved, axis=0).reshape(-1, 3).sum(axis=1)
             deviations = np.sqrt(np.maximum(left[moving], 0.0))
             share = 1.0 - float(deviations.sum() / total)
             found.append((float(np.log(deviations + CLOSE).sum()), Suggestion(name, share)))
         return [one for _, one in sorted(found, key=lambda pair: pair[0])]
+
+    def moved_by(self, joint: str) -> tuple[slice, Float[Array, "3 axes"]]:
+        """The axes of a joint, and the expected movement of all joints per metre that a handle moves it along them."""
+        j, places = self.space.skeleton.index(joint), self.places
+        own = slice(3 * j, 3 * j + 3)
+        return own, np.linalg.solve(places[own, own] + MEASURED**2 * np.eye(3), places[own])
 
     @cached_property
     def _joints(self) -> Handles:

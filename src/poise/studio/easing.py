@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import cached_property, partial
 
@@ -55,16 +56,17 @@ class _Moved:
     """Distances of joints from their start positions, and the metric in which far-moved ones weigh more."""
 
     def __init__(self, problem: Problem, start: Float[Array, "size"]) -> None:
-        space = problem.space
-        self._space, self._free = space, np.flatnonzero(problem.free)
-        self._start, self._before = start, space.forward(start)[0]
-        self._weights = np.ones(len(space.skeleton))
+        self._problem, self._space = problem, problem.space
+        self._start, self._before = start, self._space.forward(start)[0]
+        self._weights: float | Float[Array, "joints"] = 1.0
 
     def farthest(self, q: Float[Array, "size"], most: float = np.inf) -> float:
         """The largest joint distance; joints that move further than `most` weigh more from now on."""
-        gone = np.linalg.norm(self._space.forward(q)[0] - self._before, axis=-1)
-        self._weights *= np.clip((gone / max(most, TINY)) ** 2, 1.0, FIRMER)
-        return float(gone.max())
+        way = self._space.forward(q)[0] - self._before
+        squares = (way * way).sum(axis=-1)
+        if most < np.inf:
+            self._weights = self._weights * np.clip(squares / max(most, TINY) ** 2, 1.0, FIRMER)
+        return math.sqrt(squares.max())
 
     @cached_property
     def _jacobian(self) -> Float[Array, "rows freedoms"]:
@@ -74,11 +76,12 @@ class _Moved:
 
     def metric(self) -> Float[Array, "freedoms freedoms"]:
         """The covariance under which the smallest change moves joints least."""
-        rows = self._jacobian[:, self._free]
-        stiffness = rows.T @ (rows * np.repeat(self._weights, 3)[:, None])
+        free = np.flatnonzero(self._problem.free)
+        rows, weights = self._jacobian[:, free], np.broadcast_to(self._weights, len(self._before))
+        stiffness = rows.T @ (rows * np.repeat(weights, 3)[:, None])
         stiffness += STIFF * np.trace(stiffness) / len(stiffness) * np.eye(len(stiffness))
         found = np.zeros((self._space.freedoms,) * 2)
-        found[np.ix_(self._free, self._free)] = np.linalg.inv(stiffness)
+        found[np.ix_(free, free)] = np.linalg.inv(stiffness)
         return found
 
 

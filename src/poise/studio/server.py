@@ -178,19 +178,23 @@ class Door(socket.socket):
         return connection, address
 
     def close(self) -> None:
-        """Listens no more."""
-        if self._spare >= 0:
-            os.close(self._spare)
-        self._spare = -1
+        """Stop listening."""
+        self._free_spare()
         super().close()
 
     def _send_one_away(self) -> None:
         """Reject a connection with the descriptor reserved for this."""
-        if self._spare >= 0:
-            os.close(self._spare)
+        self._free_spare()
         with suppress(OSError):
             super().accept()[0].close()
-        self._spare = os.open(os.devnull, os.O_RDONLY)
+        with suppress(OSError):  # another thread has taken the descriptor; the next connection tries again
+            self._spare = os.open(os.devnull, os.O_RDONLY)
+
+    def _free_spare(self) -> None:
+        """Close the reserved descriptor once: its number may soon belong to another file."""
+        spare, self._spare = self._spare, -1
+        if spare >= 0:
+            os.close(spare)
 
 
 def listen(host: str, port: int | None) -> socket.socket:

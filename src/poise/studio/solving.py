@@ -37,7 +37,7 @@ from poise.types import Array
 HELD, DRAGGED = 1, 0  # priorities: dragged handles and gaze give way to held ones
 KEPT = 4  # cached solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods during a drag: they cost more than the pose itself
-LIKELIHOOD_REST = 15.0  # times the duration of one, until the next of any page: rarer under load
+LIKELIHOOD_REST = 40.0  # times the duration of one, until the next of any page: rarer under load
 SUPPLE = 0.5  # radians: typical deviation of joints from a recorded pose
 CALM = ("pelvis", "chest", "head")
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: the same for these joints and the root

@@ -79,6 +79,7 @@ def test_missing_markers_leave_a_pose(prior: LocalPrior) -> None:
     assert np.abs(performance.step(points[1]).q[7:] - prior.examples.maps[21]).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_units_are_chosen_by_the_library_or_set(prior: LocalPrior, tmp_path: Path) -> None:
     layout = marker_layout(prior.space.skeleton, WITH_HEAD)
     clip = performer.act("walk", seconds=2.0, fps=30)

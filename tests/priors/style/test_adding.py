@@ -61,6 +61,7 @@ def test_added_poses_are_learned_nearly_as_well_for_a_fifth_of_the_work(work: Wo
     assert mean_evidence(added, y) > 0.95 * mean_evidence(again, y)
 
 
+@pytest.mark.slow
 def test_another_action_is_taken_in_if_not_quite_as_well() -> None:
     """A walk knows nothing of throws: places good for both are found only by learning all again."""
     walk = performer.act("walk", seconds=5.0, fps=30.0, seed=1)

@@ -95,7 +95,7 @@ PUNCHES: Mapping[str, Punch] = MappingProxyType(
 def box(
     stage: Stage, *, combination: str | Sequence[str] | None = None, stance: str = "orthodox"
 ) -> BodyTargets:
-    """Boxes: combinations such as "jab cross hook", or of its own choosing; `stance` is "orthodox" or "southpaw"."""
+    """Boxes: the given combinations, such as "jab cross hook", or random ones; `stance` is "orthodox" or "southpaw"."""
     one_of("stance", stance, ("orthodox", "southpaw"))
     targets = _Bout(stage, _timetable(stage, _chosen(combination))).targets()
     return targets if stance == "orthodox" else mirrored(targets)
@@ -209,7 +209,7 @@ class _Bout:
         return np.stack([np.zeros_like(forward), bounce, forward], axis=-1)
 
     def _places(self, x: float, z: float, yaw: float, *, steps_in: float, steps_out: float) -> list[Place]:
-        """In and out again; `steps_in` seconds before the first punch and `steps_out` after the last the foot lifts."""
+        """Steps in and out. The foot lifts `steps_in` seconds before the first punch and `steps_out` after the last."""
         places, since = [], -ALWAYS
         for first, last in zip(self._begins, self._ends, strict=True):
             places += [

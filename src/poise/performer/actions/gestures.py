@@ -65,7 +65,7 @@ def wave(stage: Stage, *, hand: str = "right") -> BodyTargets:
 
 
 def _waving_arm(stage: Stage, begins: np.ndarray, size: float) -> Arm:
-    """Up by the shoulder, then the forearm to and fro with the hand dragging behind."""
+    """The hand rises to the shoulder; then the forearm swings, and the hand lags behind."""
     beats = 0.85 + 0.24 * np.arange(8)
     swings = [(time, 74.0 + 24.0 * size * (-1) ** number) for number, time in enumerate(beats)]
     drags = [(time + 0.07, -14.0 * size * (-1) ** number) for number, time in enumerate(beats)]

@@ -68,7 +68,7 @@ def _change_of_gait(
 
 
 def _pace(stage: Stage, speed: float | None, usual: float) -> float:
-    """The speed asked for, or the one this body and style would choose (dynamic similarity: Alexander 1989)."""
+    """The given speed, or the natural one of this body and style (dynamic similarity: Alexander 1989)."""
     if speed is not None:
         return speed
     return usual * stage.style.speed * float(np.sqrt(stage.body.leg / 0.852))

@@ -88,7 +88,7 @@ def _invented(stage: Stage) -> Float[Array, "points 3"]:
 
 
 def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
-    """What the body adds: pelvis x, y, z (m), its pitch and yaw; spine bend, twist, side; head pitch and yaw."""
+    """The body's share: pelvis x, y, z (m), its pitch and yaw; spine bend, twist, side; head pitch and yaw."""
     x, y, z = goal / scale(stage)
     sign = SIDES[side]
     yaw = np.clip(np.degrees(np.arctan2(x - 0.10 * sign, max(z, 0.08))), -75.0, 75.0)
@@ -131,7 +131,7 @@ def _there_and_back(values: list[tuple[float, ...]], *, lead: float) -> list[Key
 
 
 def _reaching(hanging: Arm, stage: Stage, side: str, goals: Array, sides: list[str]) -> Arm:
-    """An arm that hangs until it is its turn."""
+    """An arm that hangs until its turn."""
     mine = [number for number, chosen in enumerate(sides) if chosen == side]
     if not mine:
         return hanging

@@ -85,7 +85,7 @@ def _striding_foot(stage: Stage, step: float) -> FreeFoot:
 
 
 def _throwing_arm(stage: Stage, size: float) -> Arm:
-    """Hands part, the arm swings down and back, is cocked, lags behind the trunk and whips through across the body."""
+    """The hands part; the arm swings down and back, is cocked, lags behind the trunk, and whips across the body."""
     return arm(
         stage,
         flexion=[(0.0, 30.0), (0.72, 42.0), (1.0, -4.0), (1.18, 0.0), (1.9, 0.0), (2.7, 2.0)],

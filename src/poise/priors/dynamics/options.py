@@ -23,19 +23,20 @@ CYLINDER = "transitions"  # the default model
 class DynamicsOptions(PriorOptions):
     """Transitions are detected at foot landings, given with the rhythm, or left out."""
 
-    topology: Annotated[str | None, "how its latent space is laid out; transitions"] = None
-    transitions: Annotated[Literal["auto", "none"] | None, "auto, where feet land; or none"] = None
+    topology: Annotated[str | None, "the latent space (default: transitions)"] = None
+    transitions: Annotated[Literal["auto", "none"] | None, "auto: where feet land; or none"] = None
     activities: Annotated[
-        str | None, "what each clip does: walk,walk,run; found by the feet if not given"
+        str | None, "the activity of each clip, as in walk,walk,run (default: found by the feet)"
     ] = None
-    active: Annotated[int | None, Range(least=1), "frames that it keeps; chosen by the data if not given"] = (
-        None
-    )
+    active: Annotated[
+        int | None, Range(least=1), "the number of frames that it keeps (default: chosen by the data)"
+    ] = None
     rhythm: Annotated[
-        Path | None, "phases, activities and transitions: a file that poise phase writes and you corrected"
+        Path | None, "a file of poise phase with phases, activities and transitions, which you may correct"
     ] = None
     phase: Annotated[
-        Literal["found", "learned"] | None, "found (or given), or learned along with it; as the topology says"
+        Literal["found", "learned"] | None,
+        "whether phases are found (or given) or learned (default: as the topology says)",
     ] = None
 
     method: Annotated[

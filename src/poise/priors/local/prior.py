@@ -63,10 +63,10 @@ class LocalOptions(registry.PriorOptions):
     control_unit: Annotated[
         float | None,
         Range(above=0.0),
-        "the metres that Eq. 9 of chai2005 counts markers in; chosen by the clips",
+        "the metres that Eq. 9 of chai2005 counts markers in (default: chosen by the clips)",
     ] = None
     smoothness_unit: Annotated[
-        float | None, Range(above=0.0), "the radians that Eq. 9 of chai2005 counts angles in; 1"
+        float | None, Range(above=0.0), "the radians that Eq. 9 of chai2005 counts angles in (default 1)"
     ] = None
 
 

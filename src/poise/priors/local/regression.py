@@ -35,7 +35,7 @@ ANCHORS = 150  # examples of the performer from all over the library, added to e
 MANY = 200  # number of neighbourhoods above which they have that size; with fewer, they are larger
 BLENDED = 2  # neighbourhoods blended for a query
 TRIALS = 6  # neighbourhoods on which a kernel is chosen
-TRIAL_MEMBERS = 840  # examples in all of them together
+TRIAL_MEMBERS = 1680  # examples in all of them together
 MOST_MEMBERS = 280  # examples in one of them
 SURVEYED = 24  # neighbourhoods whose error covariances are estimated; others use the nearest
 WHOLE_SHARE = 0.5  # of the mean of those covariances in each one
@@ -69,10 +69,8 @@ class Cover:
         count = 1 if len(inputs) <= WHOLE else round(len(inputs) / SPACING)
         self.centres = _centres(self._scaled, count, np.random.default_rng(seed))
         self._own = own
-        more = max(1.0, MANY / count) ** (
-            1 / 3
-        )  # fewer neighbourhoods may be larger, for the same total cost
-        self._near, self._anchors = round(more * MEMBERS), round(more * ANCHORS)
+        more = max(1.0, MANY / count) ** (1 / 3)  # fewer neighbourhoods may be larger
+        self._near, self._anchors = round(more * MEMBERS), round(more**2 * ANCHORS)
 
     def __len__(self) -> int:
         return len(self.centres)

@@ -36,17 +36,17 @@ class StyleOptions(PriorOptions):
     """The latent space, the poses that are kept, and the learning algorithm."""
 
     dimensions: Annotated[
-        int | None, Range(least=1), "of the latent space; chosen by the data if not given"
+        int | None, Range(least=1), "dimensions of the latent space (default: chosen by the data)"
     ] = None
-    active: Annotated[int | None, Range(least=1), "poses that it keeps; chosen by the data if not given"] = (
-        None
-    )
-    kernel: Annotated[str | None, "rbf, another, or auto"] = None
+    active: Annotated[
+        int | None, Range(least=1), "the number of active poses (default: chosen by the data)"
+    ] = None
+    kernel: Annotated[str | None, "the kernel: rbf, another of those below, or auto"] = None
     algorithm: Annotated[str | None, "heuristic or full"] = None
     method: Annotated[
         Literal["handles", "correlated", "grochow2004"] | None,
-        "all poses in predictions, correlated joints and what handles say by themselves; without the last; "
-        "or as Grochow et al. 2004 published it",
+        "handles: all poses, correlated joints and a regression on the handles; correlated: without the "
+        "regression; grochow2004: as published",
     ] = None
 
 

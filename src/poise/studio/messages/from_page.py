@@ -1,4 +1,4 @@
-"""What the page says."""
+"""The messages from the page to the server."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Hello(Wire, tag="hello"):
 
 
 class PutHandle(Wire, tag="putHandle"):
-    """Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now."""
+    """Add or change a handle: its target, pinning, softness. Omitted targets are the current positions."""
 
     handle: SceneHandle
     seq: Seq | None = None
@@ -53,13 +53,13 @@ class PutHandle(Wire, tag="putHandle"):
 
 
 class RemoveHandle(Wire, tag="removeHandle"):
-    """Take a handle away."""
+    """Remove a handle."""
 
     id: Name
 
 
 class Drag(Wire, tag="drag"):
-    """A handle (or `look-at`) is being moved, turned or both; other handles go along by the same way."""
+    """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance."""
 
     seq: Seq
     handle: Name
@@ -71,7 +71,7 @@ class Drag(Wire, tag="drag"):
 
 
 class TurnJoints(Wire, tag="turnJoints"):
-    """Joints turned in the world from where the gesture began; all else keeps its rotation. `ease` keys the pose."""
+    """Turn joints in the world, from where the gesture began; others keep their rotations. `ease` keys the pose."""
 
     seq: Seq
     joints: Annotated[list[Name], Meta(min_length=1, max_length=200)]
@@ -81,13 +81,13 @@ class TurnJoints(Wire, tag="turnJoints"):
 
 
 class CopyPose(Wire, tag="copyPose"):
-    """Remember the pose shown, for `takePose`."""
+    """Copy the current pose, for `takePose`."""
 
 
 class TakePose(Wire, tag="takePose"):
-    """Go a share of the way to a pose of the library or the clipboard, with all joints or some; `ease` keys it.
+    """Blend towards a pose of the library or the clipboard, with all joints or some; `ease` keys the result.
 
-    The body stays above its place on the floor and keeps its heading.
+    The body keeps its place on the floor and its heading.
     """
 
     seq: Seq
@@ -100,23 +100,23 @@ class TakePose(Wire, tag="takePose"):
 
 
 class AskPoses(Wire, tag="askPoses"):
-    """The poses of the library that this body can take."""
+    """Ask for the poses of the library that fit this body."""
 
 
 class KeepPose(Wire, tag="keepPose"):
-    """Put the pose shown into the library."""
+    """Add the current pose to the library."""
 
     name: Name
 
 
 class DropPose(Wire, tag="dropPose"):
-    """Take a pose out of the library."""
+    """Remove a pose from the library."""
 
     pose: Name
 
 
 class ExportPoses(Wire, tag="exportPoses"):
-    """Write the library as a file; `file` answers."""
+    """Write the library as a file; the answer is `file`."""
 
 
 class OpenPoses(Wire, tag="openPoses"):
@@ -126,7 +126,7 @@ class OpenPoses(Wire, tag="openPoses"):
 
 
 class PutProp(Wire, tag="putProp"):
-    """Add a prop, or move or change one; handles that are glued to it go along, and with `ease` they are keyed."""
+    """Add, move or change a prop. Handles that are glued to it move along; with `ease` they are keyed."""
 
     seq: Seq
     prop: Prop
@@ -136,55 +136,56 @@ class PutProp(Wire, tag="putProp"):
 
 
 class RemoveProp(Wire, tag="removeProp"):
-    """Take a prop away; handles that were glued to it stay where they are."""
+    """Remove a prop; handles that were glued to it stay where they are."""
 
     id: Name
 
 
 class SetFeet(Wire, tag="setFeet"):
-    """Whether feet stay planted where they are, stay above the floor, or go where they will."""
+    """Whether feet stay planted, stay above the floor, or are free."""
 
     feet: Feet
 
 
 class SetBearing(Wire, tag="setBearing"):
-    """Which of the body's defaults hold."""
+    """Switch the default behaviours of the body."""
 
     bearing: Bearing
 
 
 class SetLookAt(Wire, tag="setLookAt"):
-    """What the head looks at, or nothing."""
+    """Set what the head looks at, or nothing."""
 
     target: Vec3 | None
 
 
 class SetConstraints(Wire, tag="setConstraints"):
-    """What else holds while posing: `[[constraints]]` of any registered kind, as scripts have them, in TOML."""
+    """Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts."""
 
     text: TomlText
 
 
 class Mirror(Wire, tag="mirror"):
-    """Swap left and right: the pose, its handles and what it looks at."""
+    """Mirror the pose, its handles and what the head looks at."""
 
 
 class Undo(Wire, tag="undo"):
-    """Back by one step."""
+    """Undo one step."""
 
 
 class Redo(Wire, tag="redo"):
-    """Forward by one step that was undone."""
+    """Redo one step."""
 
 
 class Reset(Wire, tag="reset"):
-    """The model's own pose, without handles; it can be undone."""
+    """Remove all handles and take the model's own pose; it can be undone."""
 
 
 class ChooseModel(Wire, tag="chooseModel"):
-    """Another prior on the same handles; the pose before is sent as `ghost`.
+    """Use another prior with the same handles; the previous pose is sent as `ghost`.
 
-    On another body the scene starts again: where that clears a motion, only with `clear`; otherwise `anotherBody` asks.
+    If the prior has another body, the scene starts again. If this clears a motion, it needs `clear`, else the
+    answer is `anotherBody`.
     """
 
     model: Name
@@ -192,19 +193,19 @@ class ChooseModel(Wire, tag="chooseModel"):
 
 
 class Blend(Wire, tag="blend"):
-    """A blend of models of one skeleton, by weight."""
+    """Use a blend of models of one skeleton, by weight."""
 
     weights: Annotated[list[Weight], Meta(min_length=1, max_length=16)]
 
 
 class AskLatentMap(Wire, tag="askLatentMap"):
-    """The likelihood map of a style's latent space."""
+    """Ask for the likelihood map of a style's latent space."""
 
     model: Name
 
 
 class DragLatent(Wire, tag="dragLatent"):
-    """The pose of a place in the style's latent space; with `hold`, as near to it as the pinned handles allow."""
+    """Take the pose of a point in the latent space; with `hold`, as close to it as the pinned handles allow."""
 
     seq: Seq
     point: Vec2
@@ -213,35 +214,35 @@ class DragLatent(Wire, tag="dragLatent"):
 
 
 class HoverLatent(Wire, tag="hoverLatent"):
-    """Show the pose of a place, without taking it."""
+    """Show the pose of a point in the latent space, without taking it."""
 
     seq: Seq
     point: Vec2
 
 
 class SetTimeline(Wire, tag="setTimeline"):
-    """Length and rate of the timeline, in frames and frames a second."""
+    """Set the length of the timeline in frames, and its frames per second."""
 
     fps: Annotated[float, Meta(ge=1.0, le=240.0)]
     frames: Annotated[int, Meta(ge=1, le=36_000)]
 
 
 class SetFrame(Wire, tag="setFrame"):
-    """Show a frame: scrub."""
+    """Show a frame."""
 
     frame: Frame
     seq: Seq | None = None
 
 
 class PutKey(Wire, tag="putKey"):
-    """Key a handle at a frame; targets left out are where the body is at that frame."""
+    """Key a handle at a frame; omitted targets are the positions at that frame."""
 
     key: Key
     gesture: Seq | None = None
 
 
 class DragKey(Wire, tag="dragKey"):
-    """A key is moved in space; the touched range is solved again."""
+    """Move a key in space; the frames that it affects are solved again."""
 
     seq: Seq
     key: Key
@@ -249,28 +250,28 @@ class DragKey(Wire, tag="dragKey"):
 
 
 class RemoveKey(Wire, tag="removeKey"):
-    """Take a key away."""
+    """Remove a key."""
 
     handle: Name
     frame: Frame
 
 
 class KeyPlace(Wire):
-    """Which key: of a handle, or of the whole body."""
+    """A key of a handle, or of the whole body."""
 
     handle: Name | None
     frame: Frame
 
 
 class MoveKeys(Wire, tag="moveKeys"):
-    """Move keys in time, together."""
+    """Move several keys in time."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
     by: Annotated[int, Meta(ge=-36_000, le=36_000)]
 
 
 class EaseKeys(Wire, tag="easeKeys"):
-    """Change over how many frames keys fade, how the way to the next is paced, or how the curve passes through them."""
+    """Change the properties of keys: the frames over which they fade, their easing, and their tangents."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
     ease: Frame | None = None
@@ -279,15 +280,15 @@ class EaseKeys(Wire, tag="easeKeys"):
 
 
 class RemoveKeys(Wire, tag="removeKeys"):
-    """Take keys away, together."""
+    """Remove several keys."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
 
 
 class EditRange(Wire, tag="editRange"):
-    """Change the frames of a range, its ends eased in; "cycle" ends it in the pose that it begins with.
+    """Change the frames of a range and ease its ends; "cycle" makes it end in its first pose.
 
-    A motion made of keys becomes a recording by that.
+    A motion made of keys becomes a recording.
     """
 
     first: Frame
@@ -297,26 +298,26 @@ class EditRange(Wire, tag="editRange"):
 
 
 class AskAdvice(Wire, tag="askAdvice"):
-    """What to do next, asked while the hand rests: `leftOpen` answers, with other possible poses where asked for.
+    """Ask for suggestions while nothing is dragged. The answer is `leftOpen`, with other possible poses if asked for.
 
-    `looksLike` follows where something fits, unless the scene has changed by then.
+    `looksLike` follows if a model fits and the scene has not changed meanwhile.
     """
 
     others: bool = False
 
 
 class TakeKind(Wire, tag="takeKind"):
-    """Take a pose of another kind, by its place in `leftOpen.kinds`; handles that tell it apart are pinned."""
+    """Take another kind of pose, by its index in `leftOpen.kinds`; the joints that distinguish it are pinned."""
 
     number: Annotated[int, Meta(ge=0, le=100)]
 
 
 class AskContacts(Wire, tag="askContacts"):
-    """When feet stand and hands hold on to something; `contacts` answers."""
+    """Ask when feet stand and when hands hold something; the answer is `contacts`."""
 
 
 class LockContact(Wire, tag="lockContact"):
-    """Hold a foot or hand where it touches, over a contact."""
+    """Pin a foot or hand over the frames of a contact."""
 
     part: Name
     first: Frame
@@ -325,13 +326,13 @@ class LockContact(Wire, tag="lockContact"):
 
 
 class PutPin(Wire, tag="putPin"):
-    """Hold a handle over a range of frames."""
+    """Pin a handle over a range of frames."""
 
     pin: Pin
 
 
 class RemovePin(Wire, tag="removePin"):
-    """Let a held handle go."""
+    """Remove a pin."""
 
     handle: Name
     first: Frame
@@ -344,7 +345,7 @@ class PutStyleKey(Wire, tag="putStyleKey"):
 
 
 class RemoveStyleKey(Wire, tag="removeStyleKey"):
-    """Take a change of style away."""
+    """Remove a change of style."""
 
     frame: Frame
 
@@ -370,19 +371,19 @@ class MovePoint(Wire, tag="movePoint"):
 
 
 class RemovePoint(Wire, tag="removePoint"):
-    """Take a point of the photo away."""
+    """Remove a point of the photo."""
 
     joint: Name
 
 
 class ChooseAlternative(Wire, tag="chooseAlternative"):
-    """Take one of the poses that explain the photo, by its place in `photo.alternatives`."""
+    """Take one of the poses that fit the photo, by its index in `photo.alternatives`."""
 
     number: Annotated[int, Meta(ge=0, le=100)]
 
 
 class ClosePhoto(Wire, tag="closePhoto"):
-    """Put the photo away; the pose stays."""
+    """Close the photo; the pose stays."""
 
 
 class OpenTake(Wire, tag="openTake"):
@@ -407,17 +408,17 @@ class HideMarker(Wire, tag="hideMarker"):
 
 
 class FillTake(Wire, tag="fillTake"):
-    """Fill what is missing or hidden in the take, by a style learned from where the body is well seen."""
+    """Fill the gaps of the take, with a style learned from its well-seen part."""
 
 
 class Perform(Wire, tag="perform"):
-    """Let the body follow a performer by a model: one of a stream of markers, videos, cameras, or the page's webcam.
+    """Let the body follow a performer, from one of: a stream of markers, videos, cameras, the page's webcam.
 
     `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV, or a feed such as
-    vmc:39539; `mapping` is an uploaded file that says what its labels are. `videos` are uploads, `cameras` numbers of
-    this machine's cameras; both need `rig`, an uploaded camera file. `sync` puts videos in step that were not started
-    together, `hue` tells the colours of markers, as in LFIN=red,RFIN=green. `webcam` needs none of these: pictures come
-    as `webcamPicture`.
+    vmc:39539; `mapping` is an uploaded file that maps its labels. `videos` are uploads, `cameras` are numbers of this
+    machine's cameras; both need `rig`, an uploaded camera file. `sync` synchronises videos that did not start together.
+    `hue` sets the colours of markers, as in LFIN=red,RFIN=green. `webcam` needs none of these: its pictures come as
+    `webcamPicture`.
     """
 
     model: Name
@@ -432,14 +433,14 @@ class Perform(Wire, tag="perform"):
 
 
 class WebcamPicture(Wire, tag="webcamPicture"):
-    """One picture of the page's webcam (JPEG), and when it was taken, in milliseconds by the page's clock."""
+    """One picture of the page's webcam (JPEG), and its time in milliseconds by the page's clock."""
 
     jpeg: Annotated[bytes, Meta(max_length=900_000)]
     taken: float
 
 
 class StopPerforming(Wire, tag="stopPerforming"):
-    """End the performance; what was performed is then on the timeline."""
+    """End the performance, and put it on the timeline."""
 
 
 class Learn(Wire, tag="learn"):
@@ -451,28 +452,28 @@ class Learn(Wire, tag="learn"):
 
 
 class OpenModel(Wire, tag="openModel"):
-    """Put an uploaded model on the shelf, and use it."""
+    """Add an uploaded model, and use it."""
 
     upload: Name
 
 
 class RenameModel(Wire, tag="renameModel"):
-    """Give a model of this page another name."""
+    """Rename a model of this page."""
 
     model: Name
     name: Name
 
 
 class ExportModel(Wire, tag="exportModel"):
-    """Write a model as a file; `file` answers."""
+    """Write a model as a file; the answer is `file`."""
 
     model: Name
 
 
 class OpenClip(Wire, tag="openClip"):
-    """Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown.
+    """Put an uploaded motion on the timeline, with its own skeleton or retargeted to the current body.
 
-    A character with a mesh is shown as itself; without a motion it stands as it was made.
+    A character is shown with its own mesh; without a motion it stands in its rest pose.
     """
 
     upload: Name
@@ -492,19 +493,19 @@ class OpenScene(Wire, tag="openScene"):
 
 
 class OpenKept(Wire, tag="openKept"):
-    """Open the scene that was kept of an earlier session, by its token."""
+    """Open the saved scene of an earlier session, by its token."""
 
     token: Token
 
 
 class Cancel(Wire, tag="cancel"):
-    """End a long task, by the `task` of its `progress`; what it has found so far stays."""
+    """End a long task, by the `task` of its `progress`; its results so far are kept."""
 
     task: Name
 
 
 class Export(Wire, tag="export"):
-    """Write the pose, or the whole timeline, as a file; `file` answers."""
+    """Write the pose, or the whole timeline, as a file; the answer is `file`."""
 
     format: ExportFormat
     whole: bool = False

@@ -1,4 +1,4 @@
-"""What the server answers."""
+"""The messages from the server to the page."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Joint(Wire):
 
 
 class Model(Wire):
-    """Something to solve with; `own` if it came into this page, by learning or as a file."""
+    """A model; `own` if this page learned or opened it."""
 
     id: str
     name: str
@@ -34,7 +34,7 @@ class Model(Wire):
 
 
 class HandleResidual(Wire):
-    """What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null."""
+    """The residual of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null."""
 
     handle: str | None
     label: str
@@ -45,14 +45,14 @@ class HandleResidual(Wire):
 
 
 class LearnableKind(Wire):
-    """A kind of model that can be learned, and what it is."""
+    """A kind of model that can be learned, with its description."""
 
     kind: Kind
     about: str
 
 
 class Opening(Wire):
-    """A file that was named as the studio was started, for the page to open as if it had been dropped."""
+    """A file named on the command line, which the page opens as if it had been dropped."""
 
     name: str
     upload: str
@@ -74,7 +74,7 @@ class Welcome(Wire, tag="welcome"):
 
 
 class Kept(Wire):
-    """A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words."""
+    """A saved scene of an earlier session: its age in seconds, and its contents in words."""
 
     token: str
     age: float
@@ -82,13 +82,13 @@ class Kept(Wire):
 
 
 class KeptScenes(Wire, tag="keptScenes"):
-    """What can be taken up again, the newest first."""
+    """The saved scenes, newest first."""
 
     scenes: list[Kept]
 
 
 class Models(Wire, tag="models"):
-    """All models there are to choose from."""
+    """All models to choose from."""
 
     models: list[Model]
 
@@ -125,13 +125,13 @@ class BodyShown(Wire, tag="body"):
 
 
 class SceneChanged(Wire, tag="scene"):
-    """The scene as it is now."""
+    """The current scene."""
 
     scene: Scene
 
 
 class SolvedPose(Wire, tag="pose"):
-    """The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is.
+    """The current pose: the world transforms of all joints, the residuals of the handles, and the likelihood.
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
     pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown. A pose made
@@ -155,21 +155,21 @@ class SolvedPose(Wire, tag="pose"):
 
 
 class Ghost(Wire, tag="ghost"):
-    """The previous result, under which model; `world` is empty to take it away."""
+    """The previous pose and its model; an empty `world` removes it."""
 
     world: bytes
     model: str
 
 
 class HoverPose(Wire, tag="hoverPose"):
-    """The pose of a place in the latent space that is hovered over."""
+    """The pose of the point of the latent space under the pointer."""
 
     seq: int
     world: bytes
 
 
 class LatentMap(Wire, tag="latentMap"):
-    """How likely the places of a latent space are: float32 (height, width), from the bottom row up.
+    """The likelihood map of a latent space: float32 (height, width), from the bottom row up.
 
     `extent` is left, right, bottom, top. Training points are float32 (n, 2), in order of time, `active` uint8 (n). The
     map of a dynamics model on a cylinder wraps around at left and right.
@@ -186,7 +186,7 @@ class LatentMap(Wire, tag="latentMap"):
 
 
 class MotionRange(Wire, tag="motion"):
-    """World transforms of frames `first` and on, float32 (frames, joints, 7), and how the solve went per frame.
+    """World transforms of the frames from `first`, float32 (frames, joints, 7), and the status of each frame.
 
     `unmet` are frames whose hard targets are missed; `paths` hold each keyed handle's way, float32 (frames, 3), in the
     order of `path_handles`.
@@ -211,14 +211,14 @@ class KeptPose(Wire):
 
 
 class KeptPoses(Wire, tag="poses"):
-    """The library, as far as this body can take it; `others` are of other skeletons."""
+    """The poses of the library for this skeleton; `others` counts those of other skeletons."""
 
     poses: list[KeptPose]
     others: int
 
 
 class LeftOpen(Wire, tag="leftOpen"):
-    """The joint on which a handle would settle the largest share of what is open, and poses that are possible too.
+    """The joint whose handle would reduce the uncertainty most, and other possible poses.
 
     The first of these are of other kinds, the likeliest first; `kinds` are their shares.
     """
@@ -230,13 +230,13 @@ class LeftOpen(Wire, tag="leftOpen"):
 
 
 class LooksLike(Wire, tag="looksLike"):
-    """The model of one action that the pose looks like, where that is clear and it is not in use."""
+    """The model of one action that the pose clearly looks like, if it is not in use."""
 
     model: str | None
 
 
 class AnotherBody(Wire, tag="anotherBody"):
-    """A model that was chosen has another body, on which the motion of the timeline would be lost."""
+    """The chosen model has another body, and using it would clear the motion on the timeline."""
 
     model: str
     name: str
@@ -257,7 +257,7 @@ class ContactsFound(Wire, tag="contacts"):
 
 
 class PhotoSolved(Wire, tag="photo"):
-    """Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit."""
+    """The joints in the photo, float32 (joints, 2) in pixels, and all poses that fit."""
 
     pixels: bytes
     alternatives: list[bytes]
@@ -280,7 +280,7 @@ class Take(Wire, tag="take"):
 
 
 class Performing(Wire, tag="performing"):
-    """How a performance goes: what it follows, how many markers it sees, and how long they take to become a pose.
+    """The state of a performance: its source, the visible markers, and the latency.
 
     Latencies are milliseconds from when a frame arrived (or all its pictures had) until its pose was on its way, the
     median and the 95th percentile of the last seconds. Places are float32 (markers, 3), NaN where one is not seen.
@@ -303,7 +303,7 @@ class Performing(Wire, tag="performing"):
 
 
 class Progress(Wire, tag="progress"):
-    """How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over."""
+    """The progress of a long task; at share 1 it is done. `curve` is the learning curve so far, if there is one."""
 
     task: str
     words: str
@@ -320,7 +320,7 @@ class FileReady(Wire, tag="file"):
 
 
 class Refusal(Wire, tag="error"):
-    """What went wrong, in words to show; `about` is the type of the message refused."""
+    """An error, in words for the user; `about` is the type of the refused message."""
 
     words: str
     about: str | None

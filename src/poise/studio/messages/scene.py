@@ -1,4 +1,4 @@
-"""What a scene is made of, the same on the wire and in scene files, and the bounds of every number in it."""
+"""The parts of a scene, the same in messages and in scene files, with the bounds of every number."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from msgspec import Meta
 
 PROTOCOL = 1
 CLIPBOARD = "clipboard"
-"""The pose to name in `takePose` for what was copied."""
+"""The name of the copied pose in `takePose`."""
 LOOK_AT = "look-at"
-"""The handle to name in `drag` when what the head looks at is dragged."""
+"""The name in `drag` of the point that the head looks at."""
 
 EASE = 12
-"""Frames to either side over which a key changes a recording, unless it says otherwise."""
+"""The default number of frames on each side over which a key changes a recording."""
 
 Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
 Vec2 = tuple[Coordinate, Coordinate]
@@ -49,7 +49,7 @@ class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=T
 
 
 class Part(Wire, forbid_unknown_fields=False):
-    """What stands in scene files too: a newer Poise may have more to say in it."""
+    """Parts that scene files have too: files of a newer Poise may have more fields."""
 
 
 _FOLDERS = re.compile(r"(?<![\w.:/\\])(?:[A-Za-z]:)?[/\\](?:[^\s/\\'\"]+[/\\])+(?=[^\s/\\])")
@@ -61,7 +61,7 @@ def without_folders(words: str) -> str:
 
 
 class SceneHandle(Part):
-    """A point fixed to a joint, and where it should be. The page chooses the id when it makes one.
+    """A point fixed to a joint, and its target. The page chooses the id when it adds a handle.
 
     A pinned handle holds its targets; an unpinned one does so only while it is dragged and then follows the body. One
     that is glued to a prop goes where that goes.
@@ -81,7 +81,7 @@ class SceneHandle(Part):
 
 
 class Prop(Part):
-    """Something in the scene, standing at its position; `upload` is the file of a mesh, picture or video."""
+    """An object in the scene; `upload` is the file of its mesh, picture or video."""
 
     id: Name
     kind: PropKind
@@ -99,7 +99,7 @@ class Weight(Part):
 
 
 class Key(Part):
-    """Where a handle is at a frame; over a recording the change fades over `ease` frames to either side.
+    """The target of a handle at a frame; in a recording the change fades over `ease` frames on each side.
 
     In a motion made of keys `easing` is how the way to the next key is paced, `tangent` the velocity at the key in
     metres a second, and `spin` the angular velocity in radians a second; without one the curve chooses it.
@@ -116,14 +116,14 @@ class Key(Part):
 
 
 class PoseKey(Part):
-    """A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side."""
+    """A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side."""
 
     frame: Frame
     ease: Frame = EASE
 
 
 class Pin(Part):
-    """A handle held from a first to a last frame, at a place or where it is; over a recording it comes in by `ease`."""
+    """A handle held from a first to a last frame, at a target or where it is; in a recording `ease` fades it in."""
 
     handle: Name
     first: Frame
@@ -133,14 +133,14 @@ class Pin(Part):
 
 
 class StyleKey(Part):
-    """The styles from a frame on; between two of them the weights go over smoothly."""
+    """The styles from a frame on; weights change smoothly between two of them."""
 
     frame: Frame
     weights: list[Weight]
 
 
 class Timeline(Part):
-    """What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown.
+    """Keys of handles, pinned ranges, and the lane of styles. `frame` is the current frame.
 
     `clip` names the recording that keys correct; without one, keys make the motion. `poses` are over either.
     """
@@ -156,7 +156,7 @@ class Timeline(Part):
 
 
 class Bearing(Part):
-    """What a body does unasked: keep its heading and its balance, let idle arms hang, step, keep its limbs apart."""
+    """The default behaviours: keep heading and balance, let idle arms hang, step, keep limbs apart."""
 
     heading: bool = True
     balance: bool = True
@@ -182,7 +182,7 @@ class Photo(Part):
 
 
 class Scene(Wire):
-    """All that a session holds but for the pose itself; `moving` says whether there is a motion to play."""
+    """Everything in a session except the pose; `moving` says whether there is a motion to play."""
 
     model: Name
     weights: list[Weight]

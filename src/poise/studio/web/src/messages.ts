@@ -17,7 +17,7 @@ export interface Hello {
   known?: string[];
 }
 
-/** A point fixed to a joint, and where it should be. The page chooses the id when it makes one. */
+/** A point fixed to a joint, and its target. The page chooses the id when it adds a handle. */
 export interface SceneHandle {
   id: string;
   joint: string;
@@ -31,7 +31,7 @@ export interface SceneHandle {
   glued: string | null;
 }
 
-/** Make a handle, or change one: numeric entry, pinning, softness. Targets left out are where the body is now. */
+/** Add or change a handle: its target, pinning, softness. Omitted targets are the current positions. */
 export interface PutHandle {
   type: "putHandle";
   handle: SceneHandle;
@@ -39,13 +39,13 @@ export interface PutHandle {
   gesture?: number | null;
 }
 
-/** Take a handle away. */
+/** Remove a handle. */
 export interface RemoveHandle {
   type: "removeHandle";
   id: string;
 }
 
-/** A handle (or `look-at`) is being moved, turned or both; other handles go along by the same way. */
+/** Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance. */
 export interface Drag {
   type: "drag";
   seq: number;
@@ -57,7 +57,7 @@ export interface Drag {
   gesture?: number | null;
 }
 
-/** Joints turned in the world from where the gesture began; all else keeps its rotation. `ease` keys the pose. */
+/** Turn joints in the world, from where the gesture began; others keep their rotations. `ease` keys the pose. */
 export interface TurnJoints {
   type: "turnJoints";
   seq: number;
@@ -67,12 +67,12 @@ export interface TurnJoints {
   ease?: number | null;
 }
 
-/** Remember the pose shown, for `takePose`. */
+/** Copy the current pose, for `takePose`. */
 export interface CopyPose {
   type: "copyPose";
 }
 
-/** Go a share of the way to a pose of the library or the clipboard, with all joints or some; `ease` keys it. */
+/** Blend towards a pose of the library or the clipboard, with all joints or some; `ease` keys the result. */
 export interface TakePose {
   type: "takePose";
   seq: number;
@@ -84,24 +84,24 @@ export interface TakePose {
   ease?: number | null;
 }
 
-/** The poses of the library that this body can take. */
+/** Ask for the poses of the library that fit this body. */
 export interface AskPoses {
   type: "askPoses";
 }
 
-/** Put the pose shown into the library. */
+/** Add the current pose to the library. */
 export interface KeepPose {
   type: "keepPose";
   name: string;
 }
 
-/** Take a pose out of the library. */
+/** Remove a pose from the library. */
 export interface DropPose {
   type: "dropPose";
   pose: string;
 }
 
-/** Write the library as a file; `file` answers. */
+/** Write the library as a file; the answer is `file`. */
 export interface ExportPoses {
   type: "exportPoses";
 }
@@ -112,7 +112,7 @@ export interface OpenPoses {
   upload: string;
 }
 
-/** Something in the scene, standing at its position; `upload` is the file of a mesh, picture or video. */
+/** An object in the scene; `upload` is the file of its mesh, picture or video. */
 export interface Prop {
   id: string;
   kind: "box" | "chair" | "shelf" | "mesh" | "picture" | "video";
@@ -122,7 +122,7 @@ export interface Prop {
   upload: string | null;
 }
 
-/** Add a prop, or move or change one; handles that are glued to it go along, and with `ease` they are keyed. */
+/** Add, move or change a prop. Handles that are glued to it move along; with `ease` they are keyed. */
 export interface PutProp {
   type: "putProp";
   seq: number;
@@ -132,19 +132,19 @@ export interface PutProp {
   gesture?: number | null;
 }
 
-/** Take a prop away; handles that were glued to it stay where they are. */
+/** Remove a prop; handles that were glued to it stay where they are. */
 export interface RemoveProp {
   type: "removeProp";
   id: string;
 }
 
-/** Whether feet stay planted where they are, stay above the floor, or go where they will. */
+/** Whether feet stay planted, stay above the floor, or are free. */
 export interface SetFeet {
   type: "setFeet";
   feet: "free" | "above" | "planted";
 }
 
-/** What a body does unasked: keep its heading and its balance, let idle arms hang, step, keep its limbs apart. */
+/** The default behaviours: keep heading and balance, let idle arms hang, step, keep limbs apart. */
 export interface Bearing {
   heading: boolean;
   balance: boolean;
@@ -153,45 +153,45 @@ export interface Bearing {
   apart: boolean;
 }
 
-/** Which of the body's defaults hold. */
+/** Switch the default behaviours of the body. */
 export interface SetBearing {
   type: "setBearing";
   bearing: Bearing;
 }
 
-/** What the head looks at, or nothing. */
+/** Set what the head looks at, or nothing. */
 export interface SetLookAt {
   type: "setLookAt";
   target: [number, number, number] | null;
 }
 
-/** What else holds while posing: `[[constraints]]` of any registered kind, as scripts have them, in TOML. */
+/** Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts. */
 export interface SetConstraints {
   type: "setConstraints";
   text: string;
 }
 
-/** Swap left and right: the pose, its handles and what it looks at. */
+/** Mirror the pose, its handles and what the head looks at. */
 export interface Mirror {
   type: "mirror";
 }
 
-/** Back by one step. */
+/** Undo one step. */
 export interface Undo {
   type: "undo";
 }
 
-/** Forward by one step that was undone. */
+/** Redo one step. */
 export interface Redo {
   type: "redo";
 }
 
-/** The model's own pose, without handles; it can be undone. */
+/** Remove all handles and take the model's own pose; it can be undone. */
 export interface Reset {
   type: "reset";
 }
 
-/** Another prior on the same handles; the pose before is sent as `ghost`. */
+/** Use another prior with the same handles; the previous pose is sent as `ghost`. */
 export interface ChooseModel {
   type: "chooseModel";
   model: string;
@@ -204,19 +204,19 @@ export interface Weight {
   weight: number;
 }
 
-/** A blend of models of one skeleton, by weight. */
+/** Use a blend of models of one skeleton, by weight. */
 export interface Blend {
   type: "blend";
   weights: Weight[];
 }
 
-/** The likelihood map of a style's latent space. */
+/** Ask for the likelihood map of a style's latent space. */
 export interface AskLatentMap {
   type: "askLatentMap";
   model: string;
 }
 
-/** The pose of a place in the style's latent space; with `hold`, as near to it as the pinned handles allow. */
+/** Take the pose of a point in the latent space; with `hold`, as close to it as the pinned handles allow. */
 export interface DragLatent {
   type: "dragLatent";
   seq: number;
@@ -225,28 +225,28 @@ export interface DragLatent {
   last?: boolean;
 }
 
-/** Show the pose of a place, without taking it. */
+/** Show the pose of a point in the latent space, without taking it. */
 export interface HoverLatent {
   type: "hoverLatent";
   seq: number;
   point: [number, number];
 }
 
-/** Length and rate of the timeline, in frames and frames a second. */
+/** Set the length of the timeline in frames, and its frames per second. */
 export interface SetTimeline {
   type: "setTimeline";
   fps: number;
   frames: number;
 }
 
-/** Show a frame: scrub. */
+/** Show a frame. */
 export interface SetFrame {
   type: "setFrame";
   frame: number;
   seq?: number | null;
 }
 
-/** Where a handle is at a frame; over a recording the change fades over `ease` frames to either side. */
+/** The target of a handle at a frame; in a recording the change fades over `ease` frames on each side. */
 export interface Key {
   handle: string;
   frame: number;
@@ -258,14 +258,14 @@ export interface Key {
   spin: [number, number, number] | null;
 }
 
-/** Key a handle at a frame; targets left out are where the body is at that frame. */
+/** Key a handle at a frame; omitted targets are the positions at that frame. */
 export interface PutKey {
   type: "putKey";
   key: Key;
   gesture?: number | null;
 }
 
-/** A key is moved in space; the touched range is solved again. */
+/** Move a key in space; the frames that it affects are solved again. */
 export interface DragKey {
   type: "dragKey";
   seq: number;
@@ -273,27 +273,27 @@ export interface DragKey {
   last?: boolean;
 }
 
-/** Take a key away. */
+/** Remove a key. */
 export interface RemoveKey {
   type: "removeKey";
   handle: string;
   frame: number;
 }
 
-/** Which key: of a handle, or of the whole body. */
+/** A key of a handle, or of the whole body. */
 export interface KeyPlace {
   handle: string | null;
   frame: number;
 }
 
-/** Move keys in time, together. */
+/** Move several keys in time. */
 export interface MoveKeys {
   type: "moveKeys";
   keys: KeyPlace[];
   by: number;
 }
 
-/** Change over how many frames keys fade, how the way to the next is paced, or how the curve passes through them. */
+/** Change the properties of keys: the frames over which they fade, their easing, and their tangents. */
 export interface EaseKeys {
   type: "easeKeys";
   keys: KeyPlace[];
@@ -302,13 +302,13 @@ export interface EaseKeys {
   tangents?: "chosen" | "flat" | null;
 }
 
-/** Take keys away, together. */
+/** Remove several keys. */
 export interface RemoveKeys {
   type: "removeKeys";
   keys: KeyPlace[];
 }
 
-/** Change the frames of a range, its ends eased in; "cycle" ends it in the pose that it begins with. */
+/** Change the frames of a range and ease its ends; "cycle" makes it end in its first pose. */
 export interface EditRange {
   type: "editRange";
   first: number;
@@ -317,24 +317,24 @@ export interface EditRange {
   ease?: number;
 }
 
-/** What to do next, asked while the hand rests: `leftOpen` answers, with other possible poses where asked for. */
+/** Ask for suggestions while nothing is dragged. The answer is `leftOpen`, with other possible poses if asked for. */
 export interface AskAdvice {
   type: "askAdvice";
   others?: boolean;
 }
 
-/** Take a pose of another kind, by its place in `leftOpen.kinds`; handles that tell it apart are pinned. */
+/** Take another kind of pose, by its index in `leftOpen.kinds`; the joints that distinguish it are pinned. */
 export interface TakeKind {
   type: "takeKind";
   number: number;
 }
 
-/** When feet stand and hands hold on to something; `contacts` answers. */
+/** Ask when feet stand and when hands hold something; the answer is `contacts`. */
 export interface AskContacts {
   type: "askContacts";
 }
 
-/** Hold a foot or hand where it touches, over a contact. */
+/** Pin a foot or hand over the frames of a contact. */
 export interface LockContact {
   type: "lockContact";
   part: string;
@@ -343,7 +343,7 @@ export interface LockContact {
   ease?: number;
 }
 
-/** A handle held from a first to a last frame, at a place or where it is; over a recording it comes in by `ease`. */
+/** A handle held from a first to a last frame, at a target or where it is; in a recording `ease` fades it in. */
 export interface Pin {
   handle: string;
   first: number;
@@ -352,20 +352,20 @@ export interface Pin {
   ease: number;
 }
 
-/** Hold a handle over a range of frames. */
+/** Pin a handle over a range of frames. */
 export interface PutPin {
   type: "putPin";
   pin: Pin;
 }
 
-/** Let a held handle go. */
+/** Remove a pin. */
 export interface RemovePin {
   type: "removePin";
   handle: string;
   first: number;
 }
 
-/** The styles from a frame on; between two of them the weights go over smoothly. */
+/** The styles from a frame on; weights change smoothly between two of them. */
 export interface StyleKey {
   frame: number;
   weights: Weight[];
@@ -377,7 +377,7 @@ export interface PutStyleKey {
   key: StyleKey;
 }
 
-/** Take a change of style away. */
+/** Remove a change of style. */
 export interface RemoveStyleKey {
   type: "removeStyleKey";
   frame: number;
@@ -410,19 +410,19 @@ export interface MovePoint {
   last?: boolean;
 }
 
-/** Take a point of the photo away. */
+/** Remove a point of the photo. */
 export interface RemovePoint {
   type: "removePoint";
   joint: string;
 }
 
-/** Take one of the poses that explain the photo, by its place in `photo.alternatives`. */
+/** Take one of the poses that fit the photo, by its index in `photo.alternatives`. */
 export interface ChooseAlternative {
   type: "chooseAlternative";
   number: number;
 }
 
-/** Put the photo away; the pose stays. */
+/** Close the photo; the pose stays. */
 export interface ClosePhoto {
   type: "closePhoto";
 }
@@ -448,12 +448,12 @@ export interface HideMarker {
   hidden?: boolean;
 }
 
-/** Fill what is missing or hidden in the take, by a style learned from where the body is well seen. */
+/** Fill the gaps of the take, with a style learned from its well-seen part. */
 export interface FillTake {
   type: "fillTake";
 }
 
-/** Let the body follow a performer by a model: one of a stream of markers, videos, cameras, or the page's webcam. */
+/** Let the body follow a performer, from one of: a stream of markers, videos, cameras, the page's webcam. */
 export interface Perform {
   type: "perform";
   model: string;
@@ -467,14 +467,14 @@ export interface Perform {
   hue?: string;
 }
 
-/** One picture of the page's webcam (JPEG), and when it was taken, in milliseconds by the page's clock. */
+/** One picture of the page's webcam (JPEG), and its time in milliseconds by the page's clock. */
 export interface WebcamPicture {
   type: "webcamPicture";
   jpeg: Uint8Array;
   taken: number;
 }
 
-/** End the performance; what was performed is then on the timeline. */
+/** End the performance, and put it on the timeline. */
 export interface StopPerforming {
   type: "stopPerforming";
 }
@@ -487,26 +487,26 @@ export interface Learn {
   uploads: string[];
 }
 
-/** Put an uploaded model on the shelf, and use it. */
+/** Add an uploaded model, and use it. */
 export interface OpenModel {
   type: "openModel";
   upload: string;
 }
 
-/** Give a model of this page another name. */
+/** Rename a model of this page. */
 export interface RenameModel {
   type: "renameModel";
   model: string;
   name: string;
 }
 
-/** Write a model as a file; `file` answers. */
+/** Write a model as a file; the answer is `file`. */
 export interface ExportModel {
   type: "exportModel";
   model: string;
 }
 
-/** Put an uploaded motion on the timeline, with a body of its own skeleton or onto the body that is shown. */
+/** Put an uploaded motion on the timeline, with its own skeleton or retargeted to the current body. */
 export interface OpenClip {
   type: "openClip";
   upload: string;
@@ -525,19 +525,19 @@ export interface OpenScene {
   upload: string;
 }
 
-/** Open the scene that was kept of an earlier session, by its token. */
+/** Open the saved scene of an earlier session, by its token. */
 export interface OpenKept {
   type: "openKept";
   token: string;
 }
 
-/** End a long task, by the `task` of its `progress`; what it has found so far stays. */
+/** End a long task, by the `task` of its `progress`; its results so far are kept. */
 export interface Cancel {
   type: "cancel";
   task: string;
 }
 
-/** Write the pose, or the whole timeline, as a file; `file` answers. */
+/** Write the pose, or the whole timeline, as a file; the answer is `file`. */
 export interface Export {
   type: "export";
   format: "bvh" | "glb" | "png" | "gif" | "mp4" | "scene";
@@ -550,13 +550,13 @@ export interface StreamOut {
   to: string | null;
 }
 
-/** A kind of model that can be learned, and what it is. */
+/** A kind of model that can be learned, with its description. */
 export interface LearnableKind {
   kind: string;
   about: string;
 }
 
-/** A file that was named as the studio was started, for the page to open as if it had been dropped. */
+/** A file named on the command line, which the page opens as if it had been dropped. */
 export interface Opening {
   name: string;
   upload: string;
@@ -577,20 +577,20 @@ export interface Welcome {
   openings: Opening[];
 }
 
-/** A scene that was kept of an earlier session: how many seconds ago, and what is in it, in words. */
+/** A saved scene of an earlier session: its age in seconds, and its contents in words. */
 export interface Kept {
   token: string;
   age: number;
   words: string;
 }
 
-/** What can be taken up again, the newest first. */
+/** The saved scenes, newest first. */
 export interface KeptScenes {
   type: "keptScenes";
   scenes: Kept[];
 }
 
-/** Something to solve with; `own` if it came into this page, by learning or as a file. */
+/** A model; `own` if this page learned or opened it. */
 export interface Model {
   id: string;
   name: string;
@@ -601,7 +601,7 @@ export interface Model {
   own: boolean;
 }
 
-/** All models there are to choose from. */
+/** All models to choose from. */
 export interface Models {
   type: "models";
   models: Model[];
@@ -637,13 +637,13 @@ export interface BodyShown {
   skins: Skin[];
 }
 
-/** A frame at which the whole body was posed by hand; the change fades over `ease` frames to either side. */
+/** A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side. */
 export interface PoseKey {
   frame: number;
   ease: number;
 }
 
-/** What happens when: keys of handles, pinned ranges, and the lane of styles. `frame` is the one shown. */
+/** Keys of handles, pinned ranges, and the lane of styles. `frame` is the current frame. */
 export interface Timeline {
   fps: number;
   frames: number;
@@ -663,7 +663,7 @@ export interface Photo {
   points: PhotoPoint[];
 }
 
-/** All that a session holds but for the pose itself; `moving` says whether there is a motion to play. */
+/** Everything in a session except the pose; `moving` says whether there is a motion to play. */
 export interface Scene {
   model: string;
   weights: Weight[];
@@ -681,13 +681,13 @@ export interface Scene {
   constraints: string;
 }
 
-/** The scene as it is now. */
+/** The current scene. */
 export interface SceneChanged {
   type: "scene";
   scene: Scene;
 }
 
-/** What is left of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null. */
+/** The residual of one constraint, in metres or radians; `handle` is the id of a handle, `look-at`, or null. */
 export interface HandleResidual {
   handle: string | null;
   label: string;
@@ -697,7 +697,7 @@ export interface HandleResidual {
   met: boolean;
 }
 
-/** The body as it is now: the world transforms of all joints, how well the handles are met, how likely it is. */
+/** The current pose: the world transforms of all joints, the residuals of the handles, and the likelihood. */
 export interface SolvedPose {
   type: "pose";
   seq: number;
@@ -715,21 +715,21 @@ export interface SolvedPose {
   jumps: boolean;
 }
 
-/** The previous result, under which model; `world` is empty to take it away. */
+/** The previous pose and its model; an empty `world` removes it. */
 export interface Ghost {
   type: "ghost";
   world: Uint8Array;
   model: string;
 }
 
-/** The pose of a place in the latent space that is hovered over. */
+/** The pose of the point of the latent space under the pointer. */
 export interface HoverPose {
   type: "hoverPose";
   seq: number;
   world: Uint8Array;
 }
 
-/** How likely the places of a latent space are: float32 (height, width), from the bottom row up. */
+/** The likelihood map of a latent space: float32 (height, width), from the bottom row up. */
 export interface LatentMap {
   type: "latentMap";
   model: string;
@@ -742,7 +742,7 @@ export interface LatentMap {
   cylinder: boolean;
 }
 
-/** World transforms of frames `first` and on, float32 (frames, joints, 7), and how the solve went per frame. */
+/** World transforms of the frames from `first`, float32 (frames, joints, 7), and the status of each frame. */
 export interface MotionRange {
   type: "motion";
   seq: number;
@@ -762,14 +762,14 @@ export interface KeptPose {
   world: Uint8Array;
 }
 
-/** The library, as far as this body can take it; `others` are of other skeletons. */
+/** The poses of the library for this skeleton; `others` counts those of other skeletons. */
 export interface KeptPoses {
   type: "poses";
   poses: KeptPose[];
   others: number;
 }
 
-/** The joint on which a handle would settle the largest share of what is open, and poses that are possible too. */
+/** The joint whose handle would reduce the uncertainty most, and other possible poses. */
 export interface LeftOpen {
   type: "leftOpen";
   joint: string | null;
@@ -778,13 +778,13 @@ export interface LeftOpen {
   kinds: number[];
 }
 
-/** The model of one action that the pose looks like, where that is clear and it is not in use. */
+/** The model of one action that the pose clearly looks like, if it is not in use. */
 export interface LooksLike {
   type: "looksLike";
   model: string | null;
 }
 
-/** A model that was chosen has another body, on which the motion of the timeline would be lost. */
+/** The chosen model has another body, and using it would clear the motion on the timeline. */
 export interface AnotherBody {
   type: "anotherBody";
   model: string;
@@ -804,7 +804,7 @@ export interface ContactsFound {
   contacts: Contact[];
 }
 
-/** Where the body's joints appear in the photo, float32 (joints, 2) in pixels, and all poses that fit. */
+/** The joints in the photo, float32 (joints, 2) in pixels, and all poses that fit. */
 export interface PhotoSolved {
   type: "photo";
   pixels: Uint8Array;
@@ -823,7 +823,7 @@ export interface Take {
   deviations: Uint8Array;
 }
 
-/** How a performance goes: what it follows, how many markers it sees, and how long they take to become a pose. */
+/** The state of a performance: its source, the visible markers, and the latency. */
 export interface Performing {
   type: "performing";
   source: string;
@@ -838,7 +838,7 @@ export interface Performing {
   taken: number | null;
 }
 
-/** How far a long task is; `curve` is the learning curve so far, where it has one. At share 1 the task is over. */
+/** The progress of a long task; at share 1 it is done. `curve` is the learning curve so far, if there is one. */
 export interface Progress {
   type: "progress";
   task: string;
@@ -855,7 +855,7 @@ export interface FileReady {
   size: number;
 }
 
-/** What went wrong, in words to show; `about` is the type of the message refused. */
+/** An error, in words for the user; `about` is the type of the refused message. */
 export interface Refusal {
   type: "error";
   words: string;
