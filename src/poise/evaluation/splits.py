@@ -64,8 +64,9 @@ MIXED_GAITS = (
     ("12_01 12_02 16_43 16_51", "16_15"),
     ("35_15 35_16 16_44 16_52", "16_15"),
 )
-# Chosen when transitions narrowed by half, before any model saw them: walks and runs of 16 that veer or turn, walks of
-# 12 and 113 with runs of 128; walks of 39 and 16 with runs of 127 and 78 that turn. None is in a split above.
+# Chosen when contacts at 30 Hz were no longer smoothed, before any model saw them: walks and runs of 16 that veer or
+# turn, walks of 12 and 113 with runs of 128; walks of 39 and 16 with runs of 127 and 78 that turn. No split above has
+# them.
 VEERING_GAITS = (
     ("16_13 16_14 16_53 16_54", "16_15"),
     ("12_03 113_25 128_02 128_03", "16_15"),

@@ -19,7 +19,7 @@ POSE_WIDTH = 1.0  # of the median distance between poses: width of a pose back-c
 CIRCLE_WIDTH = 0.6  # of the unit circle's radius: width of a phase back-constraint
 TRANSITION_FRAMES = 2.0  # frames: width of a transition point in time
 TRANSITION_PHASE = 0.7  # radians: width of a transition point in phase, for multiplied similarities
-KEPT = 0.5  # factor on the root of a similarity at a transition, for multiplied similarities
+KEPT = 0.47  # factor on the root of a similarity at a transition, for multiplied similarities
 TRACE = 1e-3  # fraction of the pose distance that is kept between frames at the same moment of a transition
 
 
