@@ -6,7 +6,7 @@ that answers it or a newer one.
 
     python -m benchmarks.studio_load [--clients 50] [--seconds 600] [--frames 36000]
 
-drags many hands for long (`make clients`), and once more while another page solves a timeline of so many frames. It
+drags many hands for long (`make clients`), and once more while another page solves a timeline of `--frames` frames. It
 fails where the slowest twentieth takes more than 100 ms, or half as long again beside the page that solves.
 """
 

@@ -94,7 +94,7 @@ def _latency(fold: Fold, path: Path) -> None:
 
 
 def draw_reduction(rows: Mapping[str, Sequence[Row]], path: Path) -> None:
-    """Fig. 5 of the paper: the error of poses kept by so many numbers, for every split."""
+    """Fig. 5 of the paper: the error of poses reduced to N numbers, for every split."""
     figure = Figure(figsize=(9, 2.8), dpi=150, layout="constrained")
     for axes, (split, methods) in zip(figure.subplots(1, len(rows), sharey=True), rows.items(), strict=True):
         for row in methods:

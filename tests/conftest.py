@@ -15,7 +15,7 @@ from jaxtyping import config, install_import_hook
 import shape_checks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
-jaxtyping.jaxtyped = shape_checks.check_first_calls
+jaxtyping.jaxtyped = shape_checks.check_some_calls
 install_import_hook(shape_checks.checked_modules(), "shape_checks.check")
 
 settings.register_profile("developer", deadline=None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from numba import njit
 from numba.core.caching import CompileResultCacheImpl
 
 from poise.compiled import compiled
@@ -53,6 +54,12 @@ def test_two_processes_that_compile_at_once_never_share_a_file() -> None:
     again = compiled(twice)
     assert again(21) == 42
     assert again.stats.cache_hits
+
+
+def test_constant_arguments_share_one_version() -> None:
+    inner = compiled(twice)
+    assert njit(lambda x: inner(1) + inner(2) + inner(x))(3) == 12
+    assert len(inner.signatures) == 1
 
 
 def test_a_change_of_a_callee_reaches_its_callers(tmp_path: Path) -> None:

@@ -118,11 +118,11 @@ def posed(name: str, task: Task) -> Posed:
     """A task in its own session."""
     with opened() as session:
         for role, to in task.drags.items():
-            told = drag(session, role, to)
+            answered = drag(session, role, to)
         held = frozenset(task.drags) - ({"left_hand", "right_hand"} if not task.leans else frozenset())
         missed = [
             f"{left.label} {100 * left.value:.0f} cm off"
-            for left in told.residuals
+            for left in answered.residuals
             if left.hard and not left.met
         ]
         return Posed(name, session.state.pose, task.drags, held, ", ".join(missed))

@@ -8,7 +8,7 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
-from numba import njit
+from numba import njit, types
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -32,6 +32,11 @@ def compiled_sums(function: Function) -> Function:
     return _compiled(function, {"fastmath": {"reassoc", "contract"}})
 
 
+def inlined(function: Function) -> Function:
+    """Copy a function into each compiled one that calls it, in its module: it is not compiled on its own."""
+    return cast(Function, njit(inline="always", **_OPTIONS)(function))
+
+
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
     try:
         return _dispatcher(function, options, cache=True)
@@ -41,11 +46,22 @@ def _compiled(function: Function, options: dict[str, Any]) -> Function:
 
 def _dispatcher(function: Function, options: dict[str, Any], *, cache: bool) -> Function:
     dispatcher: Any = njit(cache=cache, **_OPTIONS, **options)(function)
+    _ignore_constants(dispatcher)
     if cache:
         _depend_on_callees(dispatcher, function)
         _ignore_unreadable_index(dispatcher._cache._cache_file)
         _name_by_content(dispatcher._cache._cache_file)
     return cast(Function, dispatcher)
+
+
+def _ignore_constants(dispatcher: Any) -> None:
+    """Compile a function once for all values of a constant argument; Numba would compile it for each value."""
+    template, plain = dispatcher.get_call_template, cast(Callable[..., Any], types.unliteral)
+
+    def of_plain_types(args: Any, kws: Any) -> Any:
+        return template(tuple(map(plain, args)), {name: plain(kind) for name, kind in kws.items()})
+
+    dispatcher.get_call_template = of_plain_types
 
 
 def _depend_on_callees(dispatcher: Any, function: Function) -> None:

@@ -5,8 +5,11 @@ import sys
 
 import numpy as np
 import pytest
+from numba import typeof
 
 from poise.apps.warm_up import AFTER, KERNELS, SECONDS, learn_a_style
+from poise.performer import act
+from poise.priors.dynamics.prior import DynamicsPrior
 
 BLENDS = """
 import gc, itertools
@@ -51,6 +54,12 @@ def test_a_style_starts_from_points_that_its_kernels_already_know() -> None:
     starts = style.guide(style.space.handles(["left_hand"])).starts(q, place, free_root=True)
     assert starts
     assert all(start.state.flags.writeable for start in starts)
+
+
+def test_styles_and_motion_models_share_their_kernels() -> None:
+    """Arrays in another memory order would compile the solver again."""
+    priors = learn_a_style(), DynamicsPrior.learn([act("walk", seconds=1.0, fps=30)])
+    assert len({typeof(stage.arrays) for prior in priors for stage in prior.observed(fps=None, known=0)}) == 1
 
 
 @pytest.mark.slow

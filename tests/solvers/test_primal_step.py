@@ -7,6 +7,7 @@ from poise.motion import Motion
 from poise.motion.virtual_markers import optical_layout
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import read_only
 from poise.solvers import dual_step, primal_step
 from poise.solvers.constraints import Constraint, Position
 from poise.solvers.problem import Problem
@@ -57,7 +58,7 @@ def test_primal_and_dual_steps_agree(
     if with_limits:
         limits = problem.limits.copy()
         limits[0, 6:], limits[1, 6:] = q[7:] - 0.02, q[7:] + 0.02
-        problem.limits = limits
+        problem.limits = read_only(limits)
     dual = step_by(dual_step.constrained_step, problem, q, covariance, gap)
     primal = step_by(primal_step.step_under, problem, q, covariance, gap)
     assert (primal[2] != 0).any() == with_limits

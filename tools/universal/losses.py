@@ -59,7 +59,7 @@ class Pose:
 def finished(
     body: Body, pose: Pose, tasks: Tasks, variances: Tensor, factors: Tensor, rounds: int = 2
 ) -> Pose:
-    """The most likely pose that meets the handles, by so many steps in the dual form.
+    """The most likely pose that meets the handles, by some steps in the dual form.
 
     Gradients take the last step's linearisation as it is; they flow through the mean and the covariance.
     """

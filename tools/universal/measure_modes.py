@@ -30,7 +30,7 @@ from train import frames_of  # noqa: E402
 
 from poise.priors.universal import layout, network  # noqa: E402
 from poise.priors.universal.recordings import STRANGERS, read_table  # noqa: E402
-from poise.priors.universal.zeros import foretold  # noqa: E402
+from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 BATCH, FIRST, APART, FACING = 1024, 3, 1.5, 0.35
 
@@ -53,7 +53,7 @@ class Measured:
         files = (network.FILE, network.TABLES, options.postures)
         arrays = {name: array for file in files for name, array in network.read_arrays(file)[0].items()}
         made = {name: self._tensor(array) for name, array in arrays.items()}
-        told = network.ZeroWeights(
+        zero_weights = network.ZeroWeights(
             *(arrays[f"zeros.{name}"].astype(float) for name in network.ZeroWeights._fields)
         )
         self.centres, self.tempers, self.unknown = (
@@ -73,7 +73,7 @@ class Measured:
         self.body = Body(table.parents.tolist(), moving, made["references"])
         frames = frames_of(table, [who for draw in STRANGERS for who in draw], self.device)
         self.sampler = Sampler(frames, self.body, table.joints, made["lengths"])
-        zeros = foretold(told, layout.figure(frames.bodies.double().cpu().numpy()))
+        zeros = predicted_zeros(zero_weights, layout.figure(frames.bodies.double().cpu().numpy()))
         self.zeros = self._tensor(zeros).reshape(len(zeros), -1, 3)
         order = torch.randperm(len(frames.roots), generator=torch.Generator().manual_seed(5))
         self.chosen = order[: options.frames].to(self.device)
@@ -196,8 +196,8 @@ def main() -> None:
         usual = torch.bincount(true, minlength=shares.shape[1]) / len(true)
         entropy = -(usual * usual.clamp_min(1e-9).log()).sum()
         errors = " ".join(f"{100 * error:.1f}" for error in (answer, ways, kinds))
-        told = f"nats {one:.1f} {mixed:.1f}; cm {errors}; posture {missed:.2f} of {entropy:.2f}"
-        print(f"{'+'.join(preset)}: {told}", flush=True)
+        report = f"nats {one:.1f} {mixed:.1f}; cm {errors}; posture {missed:.2f} of {entropy:.2f}"
+        print(f"{'+'.join(preset)}: {report}", flush=True)
         claimed.append(shares.flatten())
         came.append(nn.functional.one_hot(true, shares.shape[1]).flatten().float())
     shares, hits = torch.cat(claimed), torch.cat(came)

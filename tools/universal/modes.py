@@ -28,7 +28,7 @@ from train import Trainer, frames_of  # noqa: E402
 from poise.priors.universal import layout, network  # noqa: E402
 from poise.priors.universal.network import in_bytes  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, read_table  # noqa: E402
-from poise.priors.universal.zeros import foretold  # noqa: E402
+from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 FEW = (
     ("Head",), ("LeftHand",), ("RightHand",), ("LeftHand", "RightHand"), ("Head", "LeftHand"), ("Head", "RightHand"),
@@ -81,21 +81,21 @@ class ModalTrainer(Trainer):
             for name, array in trained.items()
         }
         super().__init__(sampler, sampler, options)
-        told = network.ZeroWeights(
+        zero_weights = network.ZeroWeights(
             *(trained[f"zeros.{name}"].astype(np.float64) for name in network.ZeroWeights._fields)
         )
-        self.known = told
+        self.known = zero_weights
         with torch.no_grad():
-            self.zeros.copy_(self._foretold(sampler))
+            self.zeros.copy_(self._predicted_zeros(sampler))
         self.centres = postures(sampler, options.postures)
 
     def made(self) -> ModalNetwork:
         """The network to train."""
         return ModalNetwork(self._trained, self.options.postures, self.options.dropped).to(self.device)
 
-    def _foretold(self, sampler: Sampler) -> Tensor:
+    def _predicted_zeros(self, sampler: Sampler) -> Tensor:
         figures = layout.figure(sampler.frames.bodies.double().cpu().numpy())
-        found = torch.tensor(foretold(self.known, figures), device=self.device).float()
+        found = torch.tensor(predicted_zeros(self.known, figures), device=self.device).float()
         return found.reshape(len(found), -1, 3)
 
     def _once(self) -> None:

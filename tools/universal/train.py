@@ -28,7 +28,7 @@ from zeros import fitted_zeros  # noqa: E402
 from poise.priors.universal import layout  # noqa: E402
 from poise.priors.universal.network import ZeroWeights, in_bytes  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
-from poise.priors.universal.zeros import foretold  # noqa: E402
+from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 SAVE_S = 60.0  # seconds between checkpoints
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
@@ -72,7 +72,7 @@ def main() -> None:
     }  # fmt: skip
     tables = {"references": body.references, "lengths": lengths, "body": learned.bodies.mean(0)}
     arrays = {name: value.cpu().numpy() for name, value in tables.items()}
-    arrays |= {f"zeros.{name}": table for name, table in trainer.told()._asdict().items()}
+    arrays |= {f"zeros.{name}": table for name, table in trainer.zero_weights()._asdict().items()}
     write(trainer.average, arrays, header, options.out / "universal.safetensors")
     print("final", json.dumps(trainer.check()))
 
@@ -175,27 +175,27 @@ class Trainer:
         shares, found = self.checks.frames.shares, {}
         picked = torch.rand(count, generator=torch.Generator().manual_seed(1)).double().to(self.device)
         chosen = torch.searchsorted(shares, picked).clamp_max(len(shares) - 1)
-        told = self.told()
+        zero_weights = self.zero_weights()
         with torch.no_grad():
             for name, preset, given in CHECKS:
-                found[name] = {how: self._checked(chosen, preset, given, told, how) for how in WAYS}
+                found[name] = {how: self._checked(chosen, preset, given, zero_weights, how) for how in WAYS}
         return found
 
-    def told(self) -> ZeroWeights:
-        """What bones say of joint zeros."""
+    def zero_weights(self) -> ZeroWeights:
+        """Joint zeros of all performers, and how bones predict them."""
         bodies, zeros = (x.detach().double().cpu().numpy() for x in (self.sampler.frames.bodies, self.zeros))
         return fitted_zeros(bodies, zeros)[0]
 
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _checked(
-        self, chosen: torch.Tensor, preset: int, given: bool, told: ZeroWeights, how: str
+        self, chosen: torch.Tensor, preset: int, given: bool, zero_weights: ZeroWeights, how: str
     ) -> list[float]:
         body, sampler = self.sampler.body, self.checks
         tasks = sampler.exact(chosen, preset, given=given)
-        known = told.mean[None]
+        known = zero_weights.mean[None]
         if how != "mean":
-            known = foretold(told, layout.figure(sampler.frames.bodies.double().cpu().numpy()))
+            known = predicted_zeros(zero_weights, layout.figure(sampler.frames.bodies.double().cpu().numpy()))
         known = torch.tensor(known, device=self.device).float().expand(len(sampler.frames.bodies), -1)
         zeros = known[tasks.who].reshape(len(chosen), -1, 3)
         mean, variances, factors = self.average(tasks.inputs)
@@ -206,7 +206,7 @@ class Trainer:
             pose = Pose.named(mean, tasks, zeros)
         counted = freedoms_counted(tasks)
         if how == "spread":
-            values, vectors = np.linalg.eigh(told.spread)
+            values, vectors = np.linalg.eigh(zero_weights.spread)
             low = torch.tensor(
                 (vectors * np.sqrt(np.maximum(values, 0)))[:, -40:], device=self.device
             ).float()
@@ -352,7 +352,7 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--average", type=float, default=0.9995)
     parser.add_argument("--show", type=float, default=10.0, help="seconds between lines of the bar")
     parser.add_argument(
-        "--aside", type=int, default=0, help="keep one performer in so many aside, to choose settings by"
+        "--aside", type=int, default=0, help="keep every Nth performer aside, to choose settings with"
     )
     parser.add_argument(
         "--final",

@@ -167,9 +167,7 @@ def _nats(errors: Array, deviations: Array) -> Array:
 class UncertaintyOptions(EveryFrame):
     """How frames are taken."""
 
-    frames: Annotated[
-        int, Range(least=0), "test on so many frames of each fold at most, instead of every Nth"
-    ] = 0
+    frames: Annotated[int, Range(least=0), "test on at most N frames of each fold, instead of every Nth"] = 0
     suggest: Annotated[int, Range(least=0), "try one more handle on every Nth tested frame; 0 for none"] = 8
     handles: Annotated[str, "other handles than those, by role, with commas: left_hand,right_foot"] = ""
 

@@ -168,7 +168,7 @@ def held_out_errors(
         inverse = np.linalg.inv(K)
     order, errors = np.argsort(blocks, kind="stable"), inverse @ outputs
     starts = np.append(np.unique(blocks[order], return_index=True)[1], len(blocks))
-    leave_out(inverse, errors, order, starts)
+    leave_out(np.ascontiguousarray(inverse), errors, order, starts)
     return errors
 
 

@@ -11,6 +11,7 @@ from jaxtyping import Float, Int, UInt8
 from poise.pictures.view import PictureView
 from poise.skeleton.lofts import Solid, ball, tapered
 from poise.skeleton.mannequin import TONES, Colour, Mannequin
+from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 _SAMPLES = 3  # per pixel and axis
@@ -50,6 +51,9 @@ class Figure:
     triangles: Int[Array, "triangles 3"]
     colours: Float[Array, "vertices 3"]
     opacity: float = 1.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "triangles", read_only(self.triangles, dtype=np.int64))
 
 
 def figure(

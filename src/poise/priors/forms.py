@@ -73,6 +73,7 @@ NO_ROOT = np.zeros(ROOT_SIZE)
 
 def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple[Fixed]:
     """The single stage of a solve under one Gaussian."""
+    mean = np.require(mean, requirements="W")  # a read-only array has a type of its own, and so a solver
     return (
         Fixed(NO_ROOT, FREE, mean, covariance) if root is None else Fixed(root, EXPECTED, mean, covariance),
     )

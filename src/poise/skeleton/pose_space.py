@@ -41,6 +41,10 @@ class Handles:
     joints: Int[Array, "handles"]
     offsets: Float[Array, "handles 3"]
 
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "joints", read_only(self.joints, dtype=np.int64))
+        object.__setattr__(self, "offsets", read_only(self.offsets))
+
     def __len__(self) -> int:
         return len(self.joints)
 
@@ -167,8 +171,8 @@ class PoseSpace:
     def handles(self, handles: Sequence[Handle | str]) -> Handles:
         """Resolve handles by joint or role name."""
         given = [Handle(handle) if isinstance(handle, str) else handle for handle in handles]
-        joints = read_only([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
-        offsets = read_only([handle.offset for handle in given] if given else np.empty((0, 3)))
+        joints = np.array([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
+        offsets = np.array([handle.offset for handle in given], dtype=np.float64).reshape(-1, 3)
         if not all_finite(offsets):
             raise InvalidValueError(f"a handle's offset must be finite; got {offsets.tolist()}")
         return Handles(joints, offsets)

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from poise.compiled import compiled
+from poise.compiled import compiled, inlined
 from poise.priors.forms import follow, holds, look, room_for
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, integrate
 from poise.solvers.dual_step import (
@@ -150,7 +150,7 @@ def bring_inside(q: Array, limits: Array) -> None:
         q[k] = min(max(q[k], limits[0, i]), limits[1, i])
 
 
-@compiled
+@inlined
 def map_step(
     q: Array,
     body: Body,
@@ -198,8 +198,6 @@ def finish(
     for r in range(len(rows)):
         if hard[r]:
             steepest = max(steepest, rows[r, COMPLIANCE])
-    if steepest == 1.0:
-        return _approach(q, body, blocks, rows, covariance, limits, settings, errors, included, work)
     while True:
         graded = rows.copy()
         for r in range(len(rows)):
@@ -216,7 +214,7 @@ def finish(
         steepness *= PRIORITY_STEP
 
 
-@compiled
+@inlined
 def _approach(
     q: Array,
     body: Body,

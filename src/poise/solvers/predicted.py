@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.compiled import compiled
+from poise.compiled import compiled, inlined
 from poise.priors.forms import FREE, SEEN, Fixed, settled
 from poise.priors.predicting import ROUNDS, Predicted, enter, predict_from
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
@@ -31,12 +31,13 @@ def solve_predicted(
     errors: Float[Array, "rows"],
 ) -> tuple[int, int]:
     """Move q to its solution; return status and steps. Writes the prediction and the remaining errors of the rows."""
-    handles = problem.handles
-    return _solve(
-        q, problem.floats, problem.body, problem.integers, problem.rows, predictor, problem.position_blocks,
-        handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
-        problem.settings_array, *predicted, errors,
+    handles, (status, steps) = problem.handles, np.empty((2, 1), dtype=np.int64)
+    _solve_all(
+        q[None], problem.floats[None], problem.body, problem.integers, problem.rows, predictor,
+        problem.position_blocks, handles.joints, handles.offsets, problem.free, problem.limits,
+        problem.settings.map_steps, problem.settings_array, *predicted, status, steps, errors[None],
     )  # fmt: skip
+    return int(status[0]), int(steps[0])
 
 
 def solve_many(
@@ -51,14 +52,15 @@ def solve_many(
     count = len(q)
     statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     errors = np.empty((count, len(problem.rows)))
-    handles, blocks = problem.handles, problem.position_blocks
+    handles, blocks, freedoms = problem.handles, problem.position_blocks, problem.space.freedoms
 
     def stretch(first: int, end: int) -> None:
         own = slice(first, end)
-        _solve_stretch(
+        mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
+        _solve_all(
             q[own], floats[own], problem.body, problem.integers, problem.rows, predictor, blocks,
             handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
-            problem.settings_array, statuses[own], steps[own], errors[own],
+            problem.settings_array, mean, covariance, np.empty(ROOT_SIZE), statuses[own], steps[own], errors[own],
         )  # fmt: skip
 
     ends = np.linspace(0, count, threads + 1).astype(int)
@@ -68,7 +70,7 @@ def solve_many(
 
 
 @compiled
-def _solve_stretch(
+def _solve_all(
     q: Array,
     floats: Array,
     body: Body,
@@ -82,14 +84,14 @@ def _solve_stretch(
     limits: Array,
     map_steps: int,
     settings: Array,
+    mean: Array,
+    covariance: Array,
+    root: Array,
     statuses: Array,
     steps: Array,
     errors: Array,
 ) -> None:
-    """Solve a range of poses one after the other."""
-    freedoms = limits.shape[1]
-    mean, covariance = np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms))
-    root = np.empty(ROOT_SIZE)
+    """Solve poses one after the other."""
     for i in range(len(q)):
         statuses[i], steps[i] = _solve(
             q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
@@ -97,7 +99,7 @@ def _solve_stretch(
         )  # fmt: skip
 
 
-@compiled
+@inlined
 def _solve(
     q: Array,
     floats: Array,

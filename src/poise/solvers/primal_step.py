@@ -11,7 +11,7 @@ inequalities, joint limits) go through the dual step with the conditioned Gaussi
 
 import numpy as np
 
-from poise.compiled import compiled
+from poise.compiled import compiled, inlined
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers.dual_step import (
     INEQUALITY,
@@ -96,7 +96,7 @@ def conditioned(covariance: Array, matrix: Array) -> Array:
     return np.dot(half.T, half)
 
 
-@compiled
+@inlined
 def _conditioned_step(
     q: Array,
     errors: Array,
@@ -126,7 +126,7 @@ def _conditioned_step(
         work.pull[:] += pull - np.dot(matrix, work.step - work.gap)
 
 
-@compiled
+@inlined
 def _step_of_rest(
     q: Array,
     errors: Array,

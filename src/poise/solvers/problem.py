@@ -123,7 +123,7 @@ class Problem:
     def handles(self) -> Handles:
         """The handles that have a position constraint."""
         blocks = self.position_blocks
-        return Handles(self.integers[blocks, 1].copy(), self.floats[blocks, :3].copy())
+        return Handles(self.integers[blocks, 1], self.floats[blocks, :3])
 
     @property
     def targets(self) -> Float[Array, "handles 3"]:

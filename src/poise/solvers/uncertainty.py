@@ -119,7 +119,8 @@ class Uncertainty:
 
         The solved pose is the mean of all kinds, so with several it lies between them.
         """
-        return tuple(self._modes()) or (PoseMode(1.0, self.q),)
+        found = self._modes()
+        return tuple(found) if len(found) > 1 else (PoseMode(1.0, self.q),)
 
     @property
     def kinds(self) -> list[PoseMode]:

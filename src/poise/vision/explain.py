@@ -45,10 +45,11 @@ def explain(
     ways, costs = np.empty((*size, len(blobs)), dtype=np.int64), np.empty(size)
     bursts, known = np.zeros(size, dtype=np.bool_), np.zeros(size[0], dtype=np.int64)
     places, spreads, noise, burst = tracks.places, tracks.spreads, tracks.noise, tracks.burst
+    chances = np.ascontiguousarray(chances.T)
     for marker in range(size[0]):
         known[marker] = _list_ways(
             matrices, pixels, counts, seen_tints, places[marker], spreads[marker], noise[marker], burst[marker],
-            chances[:, marker], tints[marker], ways[marker], costs[marker], bursts[marker],
+            chances[marker], tints[marker], ways[marker], costs[marker], bursts[marker],
         )  # fmt: skip
     chosen = _cheapest(ways, costs, known, pixels.shape[1])
     own, hidden = np.arange(size[0]), chosen < 0

@@ -350,6 +350,15 @@ def test_what_handles_say_closely_is_one_kind(other: UniversalPrior, walk: Motio
     assert missed(other, mode.q, solution.q) < 0.08
 
 
+def test_a_single_kind_is_the_solved_pose_also_where_a_handle_is_out_of_reach() -> None:
+    solution = solve(
+        UniversalPrior.of_people(), {"right_hand": (0.8, 1.5, 0.9), "left_upper_arm": (0.2, 1.4, 0.0)}
+    )
+    (mode,) = solution.uncertainty.modes
+    np.testing.assert_array_equal(mode.q, solution.q)
+    assert solution.uncertainty.kinds == []
+
+
 def test_modes_are_of_the_handles_that_were_solved_for() -> None:
     prior = UniversalPrior.of_people()
     solver = Solver(prior, [Position("left_hand", (0.3, 0.35, 0.3))])

@@ -93,7 +93,7 @@ def observed(
         model.kernel.number,
         model.kernel.parameters,
         model.active_latents,
-        model.inverse,
+        np.ascontiguousarray(model.inverse),
         np.ascontiguousarray(weights[:, :maps]),
         np.ascontiguousarray(total[:maps]),
         np.ascontiguousarray(

@@ -84,7 +84,7 @@ class LatentPrior(Savable):
     @property
     def mean(self) -> Float[Array, "maps"]:
         """The mean pose of the data."""
-        return np.asarray(self.model.mean[: self.space.size - ROOT_SIZE])
+        return self.model.mean[: self.space.size - ROOT_SIZE].copy()
 
     def on_body(self: Own, skeleton: Skeleton) -> Own:
         """The same poses on a skeleton of the same topology and other limb lengths."""

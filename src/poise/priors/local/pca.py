@@ -153,7 +153,8 @@ def synthesize(
     q = np.concatenate([root, start])
     going = np.empty(0) if expected is None else expected
     seen = np.isfinite(targets).all(axis=1)
-    chain = (*space.tree, handles.joints[seen], handles.offsets[seen], targets[seen])
+    known = Handles(handles.joints[seen], handles.offsets[seen])
+    chain = (*space.tree, known.joints, known.offsets, targets[seen])
     minimise(q, chain, (subspace.mean, subspace.basis, subspace.variances), going)
     return q
 

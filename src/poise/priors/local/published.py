@@ -110,7 +110,7 @@ class Neighbourhoods:
 
     def _sizes(self, near: Int[Array, "near"], known: Bool[Array, "columns"], unit: float) -> tuple[int, int]:
         """K with the least leave-one-out error, and the smallest B that is as good."""
-        angles, markers = self._angles[near], self._markers[near][:, known]
+        angles, markers = self._angles[near], np.ascontiguousarray(self._markers[near][:, known])
         best, chosen = np.inf, (len(near), 1)
         for count in sorted({min(count, len(near)) for count in COUNTS}):
             most = min(MOST_DIMENSIONS, count // 2)

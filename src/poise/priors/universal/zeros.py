@@ -61,10 +61,12 @@ def of_anyone(weights: Weights) -> Zeros:
 def of_bones(skeleton: Skeleton, weights: Weights) -> Zeros:
     """The zeros predicted from the bones of a body with the canonical joints."""
     figure = layout.figure(skeleton.offsets[[skeleton.index(name) for name in layout.JOINTS]])
-    return Zeros(foretold(weights.zeros, figure), weights.zeros.spread)
+    return Zeros(predicted_zeros(weights.zeros, figure), weights.zeros.spread)
 
 
-def foretold(known: ZeroWeights, figures: Float[Array, "*bodies figure"]) -> Float[Array, "*bodies zeros"]:
+def predicted_zeros(
+    known: ZeroWeights, figures: Float[Array, "*bodies figure"]
+) -> Float[Array, "*bodies zeros"]:
     """The predicted mean of the zeros of bodies with these bone features, from the most similar bodies."""
     own = (figures - known.centre) / known.scale
     apart = np.sum((own[..., None, :] - known.figures) ** 2, axis=-1)

@@ -333,7 +333,7 @@ function atAskedFrame(scene: Scene): Scene {
   return isAnswered ? scene : { ...scene, timeline: { ...scene.timeline, frame: askedFrame.frame } };
 }
 
-/** What is no more is not selected either. */
+/** Deselect what was removed. */
 function forgetGone({ timeline }: Scene): void {
   const keys = new Set([
     ...timeline.poses.map(({ frame }) => `null ${frame}`),
