@@ -49,7 +49,7 @@ def test_performers_feet_stand_when_planned(action, fps):
 
 def test_short_contacts_of_a_fast_run_at_30_hz():
     run = act("run", speed=5.5, seconds=3.0, fps=120, seed=3)
-    fast, slow = foot_contacts(run), foot_contacts(resample(run, 30.0))
+    fast, slow = foot_contacts(run), foot_contacts(resample(run, 30.0), brief=True)
     for side in (0, 1):
         np.testing.assert_allclose(slow.landings(side), fast.landings(side) / 4.0, atol=1.25)
 

@@ -58,7 +58,7 @@ class Recorded:
     @cached_property
     def standing(self) -> Bool[Array, "frames 2 2"]:
         """The standing points of the feet, in all frames."""
-        return np.concatenate([foot_contacts(motion).points for motion in self.motions])
+        return np.concatenate([foot_contacts(motion, brief=True).points for motion in self.motions])
 
     @cached_property
     def slide(self) -> float:

@@ -34,7 +34,7 @@ _EXPECTILE = 0.02  # weight of a point above the floor's plane relative to one b
 _TELLING_WAY = 0.2  # metres: smallest spread of the feet for an estimate of the floor's slope
 _STEEPEST = 0.06
 _SHORTEST = 0.06  # seconds: shortest contact, or break in one
-_SLOW = 30.0  # Hz: up to this rate, velocities are not smoothed
+_SLOW = 30.0  # Hz: up to this rate, a mean over 50 ms would hide brief contacts
 _HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand at rest, and a body that moves meanwhile
 _HAND_SHORTEST = 0.2  # seconds: shortest hand contact
 _GRAVITY = 9.81
@@ -68,14 +68,20 @@ class Contacts:
         return np.flatnonzero(feet[1:] & ~feet[:-1]) + 1
 
 
-def foot_contacts(motion: Motion, *, floor: float | None = None) -> Contacts:
-    """Which feet stand on the floor in each frame; by default the floor's height is estimated from the motion."""
+def foot_contacts(motion: Motion, *, floor: float | None = None, brief: bool = False) -> Contacts:
+    """Which feet stand on the floor in each frame; by default the floor's height is estimated from the motion.
+
+    With `brief`, the short contacts of a run are also found at 30 frames a second, where noise is taken for movement.
+    """
     points = foot_positions(motion)
     ground = _ground_below(points) if floor is None else np.full(points.shape[:-1], floor)
     stature = motion.skeleton.height
     above = points[..., 1] - ground
     height = above - _standing_levels(above, stature)
-    speed = np.linalg.norm(_smoothed(derivative(points, motion.fps), motion.fps), axis=-1)
+    velocity = derivative(points, motion.fps)
+    if not (brief and motion.fps <= _SLOW):
+        velocity = _smoothed(velocity, motion.fps)
+    speed = np.linalg.norm(velocity, axis=-1)
     scale = np.sqrt(_GRAVITY * max(leg_length(motion.skeleton), 1e-6))
     down = (height < _ENTER_HEIGHT * stature) & (speed < _ENTER_SPEED * scale)
     up = (height > _LEAVE_HEIGHT * stature) | (speed > _LEAVE_SPEED * scale)
@@ -178,11 +184,8 @@ def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float
 
 
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
-    """A moving mean over about 50 ms, so that the noise of fast cameras does not interrupt a contact.
-
-    Recordings at slow rates stay as they are: a mean over three frames would hide the short contacts of a run.
-    """
-    half = round(0.025 * fps) if fps > _SLOW else 0
+    """A moving mean over 50 ms, so that the noise of fast cameras does not interrupt a contact."""
+    half = round(0.025 * fps)
     if half == 0 or len(values) < 2:
         return values
     padded = np.concatenate(

@@ -161,7 +161,7 @@ def count_bodies(motions: Sequence[Motion]) -> int:
 
 def contacts_in_clip(motion: Motion) -> Contacts | None:
     """The foot contacts; None for a body without feet."""
-    return foot_contacts(motion) if _has_feet(motion.skeleton) else None
+    return foot_contacts(motion, brief=True) if _has_feet(motion.skeleton) else None
 
 
 def frames_at_rate(motion: Motion) -> int:
