@@ -33,7 +33,7 @@ def compiled_sums(function: Function) -> Function:
 
 
 def inlined(function: Function) -> Function:
-    """Copy a function into each compiled one that calls it, in its module: it is not compiled on its own."""
+    """Copy a function into the compiled functions of its module that call it, instead of compiling it separately."""
     return cast(Function, njit(inline="always", **_OPTIONS)(function))
 
 

@@ -73,6 +73,8 @@ def test_a_handle_is_suggested_only_if_the_others_can_be_met(
 ) -> None:
     assert run("pose", model, "--handle", "left_hand=0,9,0", "--suggest") == 0
     assert "no handle is suggested" in capsys.readouterr().out
+    run("pose", model, "--handle", "left_hand=0,9,0", "--json")
+    assert json.loads(capsys.readouterr().out)["suggestions"] == []
     assert run("pose", model, "--handle", "left_hand=0.4,1.2,0.2", "--json") == 0
     found = json.loads(capsys.readouterr().out)["suggestions"]
     assert 1.0 > found[0]["share"] > 0.0

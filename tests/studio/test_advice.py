@@ -52,6 +52,12 @@ def test_the_handle_that_settles_most_settles_it(session: Session) -> None:
     assert after[..., :3].std(axis=0).sum() < before.std(axis=0).sum()
 
 
+def test_nothing_is_suggested_while_a_handle_is_out_of_reach(session: Session) -> None:
+    session.answer(said.ChooseModel(model="both"))
+    pin(session, "left_hand", np.array([0.0, 9.0, 0.0]))
+    assert asked(session)[0].joint is None
+
+
 def looks_like(heard: list[said.ServerMessage]) -> said.LooksLike:
     wait_until(lambda: bool(heard))
     (found,) = heard

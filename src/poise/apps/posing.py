@@ -34,6 +34,7 @@ from poise.solvers.given import Given, constraints_from
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
+from poise.solvers.uncertainty import Suggestion
 
 Places = dict[int, np.ndarray]  # of joints, in metres
 
@@ -202,12 +203,17 @@ def others_possible(solution: Solution, count: int = 5) -> list[Pose]:
     return [solution.space.pose_from_q(q) for q in solution.uncertainty.alternatives(count)]
 
 
+def next_handles(solution: Solution) -> list[Suggestion]:
+    """Handles to add, the best first; none while the given ones are out of reach."""
+    out_of_reach = any(one.value > FAR for one in solution.relaxed)
+    return [] if out_of_reach else solution.uncertainty.suggestions()
+
+
 def suggested(solution: Solution) -> str:
-    """The suggested handle to add, in words; none while the given ones are out of reach."""
-    if any(one.value > FAR for one in solution.relaxed):
+    """The suggested handle to add, in words."""
+    if not (best := next(iter(next_handles(solution)), None)):
         return "no handle is suggested: bring those out of reach nearer first"
     roles = {joint: role for role, joint in solution.space.skeleton.roles.items()}
-    best = solution.uncertainty.suggestions()[0]
     name = roles.get(best.joint, best.joint)
     widest = max(roles, key=lambda joint: solution.deviation[joint])
     shares = [f"{100 * mode.share:.0f} %" for mode in solution.uncertainty.modes]
@@ -231,7 +237,7 @@ def report(solution: Solution) -> dict[str, Any]:
         "strangeness": solution.strangeness,
         "nearest_frames": [one._asdict() for one in solution.nearest()],
         "deviation_m": {name: round(value, 5) for name, value in solution.deviation.items()},
-        "suggestions": [one._asdict() for one in solution.uncertainty.suggestions()[:SUGGESTED]],
+        "suggestions": [one._asdict() for one in next_handles(solution)[:SUGGESTED]],
         "residuals": [
             {"constraint": r.label, "value": r.value, "unit": r.unit, "hard": r.hard, "met": r.met}
             for r in solution.residuals

@@ -71,7 +71,8 @@ class Contacts:
 def foot_contacts(motion: Motion, *, floor: float | None = None, brief: bool = False) -> Contacts:
     """Which feet stand on the floor in each frame; by default the floor's height is estimated from the motion.
 
-    With `brief`, the short contacts of a run are also found at 30 frames a second, where noise is taken for movement.
+    With `brief`, velocities at 30 frames a second or fewer are not averaged: the short contacts of a run are found,
+    but noise may interrupt others.
     """
     points = foot_positions(motion)
     ground = _ground_below(points) if floor is None else np.full(points.shape[:-1], floor)

@@ -304,8 +304,7 @@ def _handle_sets(problems: Sequence[Problem]) -> tuple[list[Handles], list[int]]
     sets: dict[tuple[bytes, bytes], Handles] = {}
     keys = []
     for problem in problems:
-        blocks = problem.position_blocks
-        handles = Handles(problem.integers[blocks, 1], problem.floats[blocks, :3])
+        handles = problem.handles
         keys.append((handles.joints.tobytes(), handles.offsets.tobytes()))
         sets.setdefault(keys[-1], handles)
     places = {key: number for number, key in enumerate(sets)}

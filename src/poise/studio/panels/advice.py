@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 
-from poise.apps.posing import others_possible
+from poise.apps.posing import next_handles, others_possible
 from poise.errors import InvalidValueError
 from poise.solvers.solution import Solution
 from poise.studio import messages
@@ -98,7 +98,7 @@ class AdvicePanel:
 
 
 def _left_open(solution: Solution, *, others: bool) -> messages.LeftOpen:
-    best = solution.uncertainty.suggestions()[0]
+    joint, share = next(iter(next_handles(solution)), (None, 0.0))
     ghosts = [world_of_pose(ghost) for ghost in others_possible(solution)] if others else []
     kinds = [round(kind.share, 4) for kind in solution.uncertainty.kinds[: len(ghosts)]] if others else []
-    return messages.LeftOpen(joint=best.joint, share=best.share, others=ghosts, kinds=kinds)
+    return messages.LeftOpen(joint=joint, share=share, others=ghosts, kinds=kinds)
