@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal motion release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -52,7 +52,7 @@ layers: .venv/.dev ## check that every layer imports only from those below it
 	$(BIN)/lint-imports
 
 page-types: page ## check types and format of the studio's page
-	@tools/page.sh types format-check
+	@$(or $(wildcard $(BIN)/python),$(or $(PYTHON),python3)) tools/page.py types format-check
 
 browser: .venv/.dev page ## use the studio's page in Chromium
 	@tools/browser.sh
@@ -96,7 +96,7 @@ studio-latency: .venv/.dev page ## measure in the real page how long the pointer
 	@tools/browser.sh
 	$(BIN)/python tools/pointer_latency.py
 
-FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio
+FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio fuzz_api
 SECONDS_EACH := 600
 CASES := 1000000000
 SEED := 1
@@ -107,7 +107,7 @@ fuzz: .venv/.dev page ## feed damaged input of all kinds to Poise, from where th
 	@$(BIN)/python fuzz/running.py
 
 fuzz-briefly: .venv/.dev page ## the first cases of each fuzzer, the same ones every time
-	@for brief in formats:2000 models:1000 solves:1000 scripts:1000 libraries:60 studio:1000; do \
+	@for brief in formats:2000 models:1000 solves:1000 scripts:1000 libraries:60 studio:1000 api:2000; do \
 	echo "$$brief"; $(BIN)/python fuzz/fuzz_$${brief%:*}.py --count $${brief#*:}; done
 
 soak: .venv/.dev page ## two hours of random edits in the studio, with a chart of its memory, descriptors and answers
@@ -138,6 +138,11 @@ universal: .venv-bench/.torch .venv/.run ## train the universal prior again, fro
 	.venv-bench/bin/python tools/universal/train.py --data $(ARCHIVE) --out out/universal
 	$(BIN)/python tools/universal/calibrate.py --data $(ARCHIVE) --weights out/universal/universal.safetensors
 	.venv-bench/bin/python tools/universal/modes.py --data $(ARCHIVE) --weights out/universal/universal.safetensors --out out/universal
+
+motion: .venv-bench/.torch .venv/.run ## train the motion prior, from cmu-all-30hz.npz.xz under POISE_MOCAP (minutes on a GPU, a night on a CPU)
+	.venv-bench/bin/python tools/motion/train.py --data $(ARCHIVE) --out out/motion
+	$(BIN)/python tools/motion/ship.py out/motion/motion.npz src/poise/priors/motion/motion.safetensors
+	$(BIN)/python tools/motion/calibrate.py src/poise/priors/motion/motion.safetensors --data $(ARCHIVE)
 
 EXTRAS := c3d,fbx,usd,lsl,plots,data,video,library,cluster,notebook
 PYTHONS := $(or $(PYTHON),python3)
@@ -185,8 +190,8 @@ clean: ## remove everything that was made, the virtual environment too
 # The studio's page is built again when its sources change; Node comes from PyPI where the machine has none.
 page: $(PAGE)/dist/index.html ## build the studio's page
 
-$(PAGE)/dist/index.html: $(shell find $(PAGE)/src $(PAGE)/public -type f) $(wildcard $(PAGE)/*.json $(PAGE)/*.ts $(PAGE)/*.html) tools/page.sh
-	@tools/page.sh
+$(PAGE)/dist/index.html: $(shell find $(PAGE)/src $(PAGE)/public -type f) $(wildcard $(PAGE)/*.json $(PAGE)/*.ts $(PAGE)/*.html) tools/page.py
+	@$(or $(wildcard $(BIN)/python),$(or $(PYTHON),python3)) tools/page.py
 
 # The Khronos glTF validator; without npm the tests that need it say so and skip.
 gltf-validator: $(patsubst %/package-lock.json,%/node_modules,$(wildcard tests/tools/package-lock.json))
