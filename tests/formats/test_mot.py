@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 import poise
+from poise.apps.opensim import fitted
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import mot
 from poise.formats.osim import OsimModel, placed, read_model
@@ -256,7 +257,7 @@ def test_opensim_scales_and_poses_the_model_alike(model: Path, tmp_path: Path) -
     )
     assert ran.returncode == 0, ran.stdout[-2000:] + ran.stderr[-4000:]
     generic = read_model(model)
-    fit = mot.fitted(generic.scaled(mot.scale_factors(generic, walk)), walk)
+    fit = fitted(generic.scaled(mot.scale_factors(generic, walk)), walk)
     theirs = json.loads(ran.stdout.splitlines()[-1])
     ours = placed(fit.model, fit.values).centres
     np.testing.assert_allclose(

@@ -7,9 +7,10 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from poise.bounds import LARGEST_NUMBER
 from poise.errors import ParseError
 from poise.formats import number_kernel
-from poise.formats.number_rows import LARGEST_NUMBER, NumberRows, warm_up
+from poise.formats.number_rows import NumberRows, warm_up
 
 numbers = st.one_of(
     st.floats(-LARGEST_NUMBER, LARGEST_NUMBER).map(repr),

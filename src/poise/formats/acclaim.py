@@ -14,11 +14,13 @@ body. An AMC has no frame rate unless it has :SAMPLES-PER-SECOND, as Poise's own
 from __future__ import annotations
 
 import os
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.acclaim_rig import (
@@ -29,7 +31,6 @@ from poise.formats.acclaim_rig import (
     skeleton_from_rig,
     words_of,
 )
-from poise.formats.acclaim_text import amc_lines, asf_text, bone_names
 from poise.formats.files import (
     OVERWRITING,
     FileAccessError,
@@ -37,7 +38,7 @@ from poise.formats.files import (
     finish_replacing,
     replacing_together,
 )
-from poise.formats.text import finite_numbers, text_lines
+from poise.formats.text import finite_numbers, text_lines, unused_name
 from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
@@ -48,6 +49,7 @@ METRES_PER_INCH = 0.0254
 USUAL_FPS = 120.0
 
 _LEAST_HEIGHT, _MOST_HEIGHT = 0.5, 3.0  # metres; outside this range the file's unit is doubtful
+_WHOLE_BODY = 10  # bones; fewer may all be still
 _HEAD_BYTES = 65536  # longer than the comments and documentation above an ASF file's bones
 
 
@@ -166,14 +168,15 @@ def _rest(rig: AcclaimRig) -> _Recording:
 def _parse_recording(lines: list[str], *, rig: AcclaimRig, path: Path) -> _Recording:
     freedoms = {name: bone.freedoms for name, bone in rig.bones.items()} | {ROOT: rig.root_freedoms}
     settings, first = _settings(lines)
-    rows = _rows(lines, first=first, freedoms=freedoms, path=path)
+    rows, doubts = _rows(lines, first=first, freedoms=freedoms, path=path)
     frames = len(next(iter(rows.values())))
     radians = _radians_per_angle(settings, rig)
     channels = {
         name: np.array(values) * _scales(freedoms[name], radians=radians) for name, values in rows.items()
     }
     missing = [name for name, tokens in freedoms.items() if tokens and name not in channels]
-    warnings = [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
+    warnings = [*doubts, *_doubtful_angles(rows, freedoms, in_radians=radians == 1.0)]
+    warnings += [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
     fps = _samples_per_second(settings, path=path)
     return _Recording(channels, frames, fps, tuple(warnings))
 
@@ -192,17 +195,21 @@ def _settings(lines: list[str]) -> tuple[dict[str, tuple[int, list[str]]], int]:
 
 def _rows(
     lines: list[str], *, first: int, freedoms: dict[str, tuple[str, ...]], path: Path
-) -> dict[str, list[list[float]]]:
-    """Per bone, its numbers in every frame; every frame must have the bones of the first."""
+) -> tuple[dict[str, list[list[float]]], list[str]]:
+    """Per bone, its numbers in every frame, which must have the bones of the first; and doubts about the numbering."""
     rows: dict[str, list[list[float]]] = {}
-    frames = 0
+    frames, last, doubts = 0, "", list[str]()
     for number, line in enumerate(lines[first:], start=first + 1):
         words = words_of(line)
         if not words:
             continue
         if len(words) == 1 and words[0].isdecimal():
             _check_complete(rows, frames=frames, path=path, line=number)
-            frames += 1
+            if last and words[0] != str(int(last) + 1) and not doubts:
+                doubts.append(
+                    f"frame {last} is followed by {words[0]} (line {number}); rows were read in order"
+                )
+            frames, last = frames + 1, words[0][:18]
             continue
         name, values = words[0], finite_numbers(words[1:], path=path, line=number, what="channels")
         _check_row(name, values, freedoms=freedoms, frames=frames, path=path, line=number)
@@ -214,7 +221,21 @@ def _rows(
     _check_complete(rows, frames=frames, path=path, line=len(lines))
     if not rows:
         raise ParseError("there are no frames", path=path, line=len(lines))
-    return rows
+    return rows, doubts
+
+
+def _doubtful_angles(
+    rows: dict[str, list[list[float]]], freedoms: dict[str, tuple[str, ...]], *, in_radians: bool
+) -> list[str]:
+    """A warning if angles are too large for radians, or all of them too small for degrees of a whole body."""
+    turning = [np.abs(values)[:, [one[0] == "r" for one in freedoms[name]]] for name, values in rows.items()]
+    angles = np.concatenate([own.ravel() for own in turning] or [np.zeros(0)])
+    largest = float(angles.max(initial=0.0))
+    if in_radians and largest > 4 * np.pi:
+        return [f"angles of up to {largest:.3g} radians; are they degrees (:DEGREES)?"]
+    if not in_radians and len(rows) >= _WHOLE_BODY and 1.0 < largest <= 2 * np.pi:
+        return [f"all angles are within {largest:.3g} degrees; are they radians (:RADIANS)?"]
+    return []
 
 
 def _check_row(
@@ -341,3 +362,132 @@ def _rotations(rig: AcclaimRig, recording: _Recording, skeleton: Skeleton) -> Fl
         elif values is not None:
             found[:, joint] = rig.bones[name].rotations(values)
     return found
+
+
+# --- motions as the text of Acclaim files. Bones have no own axis and rotate by rx ry rz, in degrees -----------------
+
+
+LENGTH = 0.45  # CMU's: one unit is 1 / 0.45 inches
+METRES_PER_UNIT = 0.0254 / LENGTH
+
+_RESERVED = ("begin", "end", ROOT)
+
+
+@dataclass(frozen=True, eq=False)
+class _Segment:
+    """A bone to write: its end relative to its start, in the file's unit, and whether it rotates."""
+
+    name: str
+    offset: Float[Array, "3"]
+    turns: bool
+
+
+def bone_names(skeleton: Skeleton) -> tuple[str, ...]:
+    """Per joint, a valid Acclaim name: one word, not a number or a keyword, with the root called root."""
+    names = [ROOT]
+    for name in skeleton.names[1:]:
+        word = re.sub(r"[\s,()#:]+", "_", name) or "bone"
+        word = f"{word}_" if word.isdecimal() or word.lower() in _RESERVED else word
+        names.append(unused_name(word, names))
+    return tuple(names)
+
+
+def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
+    """The ASF file of a skeleton."""
+    bones, hierarchy = _bones_and_hierarchy(skeleton, names)
+    lines = [
+        "# Written by Poise.",
+        ":version 1.10",
+        f":name {re.sub(r'[^A-Za-z0-9_.-]+', '_', title) or 'skeleton'}",
+        f":units\n  mass 1.0\n  length {LENGTH}\n  angle deg",
+        ":documentation\n  Bones named A_to_B have no freedom: they lead from joint A to where B starts.",
+        *(f'  {word} is called "{name}"' for word, name in _renamed(skeleton, names)),
+        ":root\n  order TX TY TZ RX RY RZ\n  axis XYZ\n  position 0 0 0\n  orientation 0 0 0",
+        ":bonedata",
+        *(_bone_text(number, bone) for number, bone in enumerate(bones, start=1)),
+        ":hierarchy\n  begin",
+        *(f"    {' '.join(family)}" for family in hierarchy if len(family) > 1),
+        "  end\n",
+    ]
+    return "\n".join(lines)
+
+
+def _renamed(skeleton: Skeleton, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
+    """Names in the file and of joints, where they differ; an ASF has none for end sites."""
+    for word, name, site in zip(names, skeleton.names, _is_site(skeleton), strict=True):
+        if word != name and not site and name.isprintable():
+            yield word, name
+
+
+def amc_lines(motion: Motion, *, names: tuple[str, ...]) -> Iterator[str]:
+    """Yield the AMC file of a motion in pieces."""
+    yield f"# Written by Poise.\n:FULLY-SPECIFIED\n:SAMPLES-PER-SECOND {motion.fps:.10g}\n:DEGREES\n"
+    turning = np.flatnonzero(~_is_site(motion.skeleton))
+    angles = np.degrees(rotations.euler_from_quaternion(motion.rotations[:, turning], "ZYX"))[..., ::-1]
+    positions = motion.root_positions / METRES_PER_UNIT
+    table = np.concatenate([positions, angles.reshape(len(motion), -1)], axis=1)
+    rows = [f"{names[joint].replace('%', '%%')}{' %.7f' * (6 if joint == 0 else 3)}\n" for joint in turning]
+    frame_format = "%d\n" + "".join(rows)
+    yield from (frame_format % (number, *row) for number, row in enumerate(table.tolist(), start=1))
+
+
+def _is_site(skeleton: Skeleton) -> Bool[Array, "joints"]:
+    """Mask of the joints that are only the end of a bone: no rotation and no children."""
+    below = np.array([bool(children) for children in skeleton.children])
+    return skeleton.is_end_site & ~below & (np.arange(len(skeleton)) > 0)
+
+
+def _bones_and_hierarchy(
+    skeleton: Skeleton, names: tuple[str, ...]
+) -> tuple[list[_Segment], list[list[str]]]:
+    """The bones and, per bone, its name and those of its children."""
+    offsets, is_site = skeleton.offsets / METRES_PER_UNIT, _is_site(skeleton)
+    bones: list[_Segment] = []
+    hierarchy: list[list[str]] = []
+    for joint in np.flatnonzero(~is_site).tolist():
+        end, is_leaf = _bone_end(skeleton.children[joint], is_site, offsets, is_root=joint == 0)
+        family = [names[joint]]
+        hierarchy.append(family)
+        if joint:
+            bones.append(_Segment(names[joint], end, turns=True))
+        for child in () if is_leaf else skeleton.children[joint]:
+            gap, label = offsets[child] - end, "end" if is_site[child] else names[child]
+            if np.any(gap) or is_site[child]:
+                connector = unused_name(
+                    f"{names[joint]}_to_{label}", {*names, *(bone.name for bone in bones)}
+                )
+                bones.append(_Segment(connector, gap, turns=False))
+                hierarchy.append([connector] if is_site[child] else [connector, label])
+                label = connector
+            family.append(label)
+    return bones, hierarchy
+
+
+def _bone_end(
+    children: tuple[int, ...],
+    is_site: Bool[Array, "joints"],
+    offsets: Float[Array, "joints 3"],
+    *,
+    is_root: bool,
+) -> tuple[Float[Array, "3"], bool]:
+    """The end of a joint's bone (the first joint below it, else its only end site), and whether it is the last."""
+    turning = [child for child in children if not is_site[child]]
+    if is_root:
+        return np.zeros(3), False
+    if turning:
+        return offsets[turning[0]], False
+    if len(children) == 1:
+        return offsets[children[0]], True
+    return np.zeros(3), not children
+
+
+def _bone_text(number: int, bone: _Segment) -> str:
+    length = float(np.linalg.norm(bone.offset))
+    x, y, z = bone.offset / length if length > 0 else np.zeros(3)
+    ranges = "(-180.0 180.0)\n           (-180.0 180.0)\n           (-180.0 180.0)"
+    return (
+        f"  begin\n    id {number}\n    name {bone.name}\n    direction {x:.12f} {y:.12f} {z:.12f}\n"
+        f"    length {length:.12g}\n    axis 0 0 0 XYZ\n"
+        + (f"    dof rx ry rz\n    limits {ranges}\n" if bone.turns else "")
+        + "  end"
+    )

@@ -1,14 +1,14 @@
 """Read files with a compiled library in a separate process, where it may crash, hang or exhaust memory.
 
-A child is a script beside this one, `NAME_child.py FILE OUT.npz ARGUMENTS`. It imports nothing from Poise and writes
-its arrays to OUT.npz, or exits with `sys.exit("refused what is wrong with the file")`.
+A child is a script beside this one, `NAME_child.py FILE OUT.npz ARGUMENTS`. It imports nothing from Poise except
+`named_files`, through which it opens what its file names. It writes its arrays to OUT.npz, or exits with
+`sys.exit("refused what is wrong with the file")`.
 """
 
 from __future__ import annotations
 
 import subprocess
 import sys
-import tempfile
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -16,25 +16,27 @@ from typing import Any
 import numpy as np
 
 from poise.errors import MissingExtraError, ParseError
+from poise.formats.files import scratch_folder
 
 _SECONDS = 120
 _REFUSED = "refused "
 _LIMITED = """
-import runpy, sys
+import os, runpy, sys
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
 except ImportError:
     pass
 del sys.argv[0]
+sys.path.append(os.path.dirname(sys.argv[0]))
 runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
 def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str, Any]:
     """Return the arrays that a child read; raise a ParseError with the child's message, else with this reason."""
-    with tempfile.TemporaryDirectory() as folder:
-        out = Path(folder) / "content.npz"
+    with scratch_folder() as folder:
+        out = folder / "content.npz"
         script = str(Path(__file__).with_name(f"{child}_child.py"))
         # -I: no imports from its own folder; -O: the asserts of the package c3d only concern metadata.
         command = [

@@ -198,6 +198,11 @@ def _frame_rate(frame_time: float) -> float:
 
 def _warnings(header: Header, frames: BvhFrames) -> Iterator[str]:
     yield from header.warnings
+    twice = [
+        f"{node.name} ({node.order()})" for node in header.nodes if len(set(node.order())) < len(node.order())
+    ]
+    if twice:
+        yield f"joints with a rotation channel twice: {', '.join(twice[:5])}; they were read as written"
     present = len(frames.rotations)
     if present != header.frames:
         yield f"the file declares {header.frames} frames and holds {present}; all {present} were read"

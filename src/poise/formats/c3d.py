@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import os
 import struct
-import tempfile
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -18,9 +17,9 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
-from poise.formats.c3d_apart import load_apart
+from poise.formats.apart import arrays_of
 from poise.formats.c3d_layout import OddLayoutError, check_layout
-from poise.formats.files import existing_file, replacing
+from poise.formats.files import existing_file, replacing, scratch_folder
 from poise.formats.laboratory import (
     UP_AXES,
     chosen_up,
@@ -234,8 +233,8 @@ def _ezc3d() -> ModuleType:
 
 
 def _save(content: Any, path: str | os.PathLike[str]) -> None:
-    with tempfile.TemporaryDirectory() as folder, replacing(path, "wb") as opened:
-        written = Path(folder) / "markers.c3d"  # ezc3d writes to a file name, not to an open file
+    with scratch_folder() as folder, replacing(path, "wb") as opened:
+        written = folder / "markers.c3d"  # ezc3d writes to a file name, not to an open file
         content.write(str(written))
         opened.write(_with_scale(written.read_bytes(), content["parameters"]["POINT"]["SCALE"]["value"][0]))
 
@@ -262,7 +261,7 @@ def _load(file: Path) -> Any:
     library = _ezc3d()
     try:
         return library.c3d(str(file))
-    except (RuntimeError, ValueError, OSError, KeyError, IndexError, MemoryError) as error:
+    except (RuntimeError, ValueError, TypeError, OSError, KeyError, IndexError, MemoryError) as error:
         raise OddLayoutError(f"ezc3d cannot read it: {str(error)[:200]}", path=file) from error
 
 
@@ -418,3 +417,20 @@ def _make_room(content: Any) -> None:
 
 def _gaps(markers: Markers) -> Bool[Array, "frames markers"]:
     return np.isnan(markers.points).any(axis=2)
+
+
+# --- files that do not follow the format, read in a separate process -------------------------------------------------
+#
+# ezc3d is compiled and does not check its input: in another process it may crash, hang or exhaust memory without harm.
+# What it does not support (SGI's numbers, records of odd types) is read by the pure Python package c3d.
+
+
+def load_apart(file: Path, reason: str) -> dict[str, Any]:
+    """The contents of a file in ezc3d's form, from whichever library can read it; raise with the reason if none can."""
+    arrays = arrays_of("c3d", file, reason=reason)
+    points, residuals = arrays.pop("points"), arrays.pop("residuals")
+    if points.ndim != 3 or points.shape[1] == 0 or points.nbytes > 32 * file.stat().st_size:
+        raise ParseError(reason, path=file)
+    group = {name: {"value": value.tolist()} for name, value in arrays.items()}
+    data = {"points": points, "meta_points": {"residuals": residuals[None]}}
+    return {"parameters": {"POINT": group}, "data": data}

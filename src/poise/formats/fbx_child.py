@@ -10,11 +10,13 @@ import json
 import os
 import sys
 from collections import Counter
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import ufbx
+from named_files import RefusedNameError, named_bytes
 
 _MOST = 4_000_000  # frames times joints
 _CARRIERS = (None, int(ufbx.ElementType.EMPTY))  # for a body without bones: other attributes a node may have
@@ -118,7 +120,7 @@ class _Clothes:
     """The meshes carried by the joints, in the form of `gltf.dressing`."""
 
     def __init__(self, rig: _Scene, rest: Any, file: Path) -> None:
-        self.rig, self.rest, self.folder = rig, rest, file.resolve().parent
+        self.rig, self.rest, self.folder = rig, rest, file.parent
         self.joint = {node: k for k, node in enumerate(rig.joints)}
         self.looks: list[dict[str, Any]] = []
         self.pictures: list[bytes] = []
@@ -209,10 +211,10 @@ class _Clothes:
             return b""
         if held := bytes(_keep(texture.content)):
             return held
-        name = Path(texture.relative_filename.replace("\\", "/"))
-        for beside in (self.folder / name, self.folder / name.name):
-            if beside.resolve().is_relative_to(self.folder) and beside.is_file():
-                return beside.read_bytes()
+        name = texture.relative_filename.replace("\\", "/")
+        for beside in (name, name.rpartition("/")[2]):
+            with suppress(RefusedNameError):
+                return named_bytes(self.folder, beside)
         return b""
 
 

@@ -53,6 +53,13 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     return found
 
 
+def not_a_link(path: Path) -> Path:
+    """Return the path of something in a folder that Poise wrote; raise if it is a link to elsewhere."""
+    if path.is_symlink():
+        raise FileAccessError(f"{path} is a link; expected the original in its place")
+    return path
+
+
 def try_lock(file: int) -> bool:
     """Try to lock an open file until it is closed or its process dies; return whether that succeeded.
 
@@ -65,6 +72,27 @@ def try_lock(file: int) -> bool:
     except OSError:
         return False
     return True
+
+
+@contextmanager
+def alone_with(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Wait until no other process reads and rewrites the files of this folder, and keep them waiting.
+
+    On systems without such locks nobody waits.
+    """
+    if fcntl is None:
+        yield
+        return
+    try:
+        folder = os.open(Path(os.path.realpath(path)).parent, os.O_RDONLY)
+    except OSError as error:
+        raise FileAccessError(f"cannot use {path}: {error.strerror or error}") from error
+    try:
+        with suppress(OSError):  # a disk without locks
+            fcntl.flock(folder, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(folder)
 
 
 @contextmanager
@@ -134,7 +162,7 @@ class _Part:
             raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
         self.path, self.stays = Path(temporary), False
         self._lock = os.dup(handle) if fcntl is not None else None
-        text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+        text = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n", "errors": "backslashreplace"}
         self.file: IO[Any] = open(handle, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115 - closed by close
 
     def finish(self, *, on_disk: bool = False) -> None:
@@ -194,6 +222,18 @@ def _similar_files(path: Path) -> str:
         else []
     )
     return f"; beside it: {', '.join(twins)}" if twins else "; check its name"
+
+
+@contextmanager
+def scratch_folder() -> Iterator[Path]:
+    """A temporary folder, removed at the end; raise in words if there is no room for it."""
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            yield Path(folder)
+    except OSError as error:
+        if isinstance(error, PoiseError):
+            raise
+        raise FileAccessError(f"the temporary folder cannot be used: {error.strerror or error}") from error
 
 
 def make_folder(folder: Path) -> Path:

@@ -9,8 +9,8 @@ accepted if the result is certain. Every other token is left to the caller, in `
 import numpy as np
 from jaxtyping import Float, Int, UInt8
 
+from poise.bounds import LARGEST_NUMBER
 from poise.compiled import compiled
-from poise.formats.number_rows import LARGEST_NUMBER
 from poise.types import Array
 
 # The state of the scan as one array of integers, so that a call has few arguments.

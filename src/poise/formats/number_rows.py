@@ -16,10 +16,10 @@ from typing import NoReturn
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import LARGEST_NUMBER
 from poise.errors import ParseError
 from poise.types import Array
 
-LARGEST_NUMBER = 1e12  # far above any length, angle or rate of a moving body in any unit
 _BLOCK = 1 << 20
 _HARD_AT_ONCE = 4096
 _NUMBER = re.compile(rb"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?")

@@ -85,6 +85,12 @@ _INSTEAD = {
     "C3D": (".csv", ".tsv", ".tak", ".vsk", ".x2d", ".qtm", ".mat", ".cap"),
 }  # files of other programs, with formats that those programs can write and Poise reads
 FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
+SKINS: Registry[Callable[..., Any]] = Registry(
+    "skin", {"mannequin": "poise.pictures.mannequin:build_mannequin"}
+)
+"""Bodies for motions whose character has no mesh, as `pictures` draws them; imported at first use."""
+FITTERS: Registry[Callable[..., Any]] = Registry("fitter", {"mot": "poise.apps.opensim:fitted"})
+"""What solves a body of another program for a motion; imported at first use."""
 
 
 def register_format(format: Format) -> None:

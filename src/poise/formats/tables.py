@@ -24,6 +24,7 @@ from jaxtyping import AbstractArray
 from poise.bounds import checked_depth, checked_text, is_number
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.files import existing_file
+from poise.formats.named_files import RefusedNameError, named_file
 
 T = TypeVar("T")
 
@@ -218,7 +219,10 @@ class Table:
         if chosen is Path and self.path == TYPED:
             raise self.error(key, f"files can only be named in a script; got {value!r}")
         if chosen is Path:
-            return self.path.parent / value
+            try:
+                return named_file(self.path.parent, value)
+            except RefusedNameError as error:
+                raise self.error(key, str(error)) from error
         if _is_array(chosen):
             return np.array(value, dtype=np.float64).reshape(_shape(chosen, len(value)))
         return chosen(value) if chosen in (float, int) else value
@@ -302,8 +306,8 @@ def checked(declaration: type[T], given: Mapping[str, Any], *, what: str) -> T:
     for name, value in given.items():
         plain, *extras = _parts(annotations[name])
         for extra in extras:
-            if isinstance(extra, Range) and value not in extra:
-                raise InvalidValueError(f"{what}: {name} must be a number {extra}; got {value:g}")
+            if isinstance(extra, Range) and value is not None and not (is_number(value) and value in extra):
+                raise InvalidValueError(f"{what}: {name} must be a number {extra}; got {value!r:.40}")
         valid = [word for each in _choices(plain) if get_origin(each) is Literal for word in get_args(each)]
         if valid and value not in valid:
             raise UnknownNameError(f"{name} of {what},", value, valid)

@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 
+from poise.bounds import LARGEST_NUMBER
 from poise.errors import ParseError
-from poise.formats.number_rows import LARGEST_NUMBER
 
 
 def text_lines(path: Path) -> list[str]:
@@ -22,7 +22,7 @@ def numbers(words: Sequence[str], *, path: Path, line: int, what: str) -> list[f
     try:
         return [float(word) for word in words]
     except ValueError:
-        bad = next(word for word in words if not _is_number(word))
+        bad = next(word for word in words if not is_number_word(word))
         raise ParseError(f"{what} must be numbers; got {bad[:40]!r}", path=path, line=line) from None
 
 
@@ -64,7 +64,8 @@ def _decoded(content: bytes) -> str:
         return content.decode("latin-1")
 
 
-def _is_number(word: str) -> bool:
+def is_number_word(word: str) -> bool:
+    """Whether a word is a number."""
     try:
         float(word)
     except ValueError:

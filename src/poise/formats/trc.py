@@ -14,17 +14,19 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import LARGEST_NUMBER
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import stated_unit, world_from_laboratory
-from poise.formats.number_rows import LARGEST_NUMBER
-from poise.formats.text import finite_numbers, numbers, text_lines, unique_names
+from poise.formats.text import finite_numbers, is_number_word, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
 from poise.motion.motion import Origin
 from poise.types import Array
 
 _HEADER_LINES = 5
+_SAME_RATE = 0.02  # relative: times are often rounded to milliseconds
+_SIZES = (0.02, 100.0)  # metres between the markers of one moment
 _UP = "+Y up"  # at the end of the first line of the files that Poise writes
 _GAP_WORDS = frozenset({"", "nan", "-nan", "nan(ind)", "-nan(ind)", "na", "null"})
 
@@ -63,7 +65,12 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
         units_reason=unit.reason,
         frames_in_file=len(points),
         notes=(up_reason,),
-        warnings=(*_disagreements(header, frames=len(points)), *_partial_points(rows)),
+        warnings=(
+            *_disagreements(header, frames=len(points)),
+            *_doubtful_times(lines, _rate(header)),
+            *_doubtful_size(points, unit.name),
+            *_partial_points(rows),
+        ),
     )
     return Markers(header.labels, points, _rate(header), name=file.stem, origin=origin)
 
@@ -176,6 +183,31 @@ def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:
         for name, number, count, what in declared
         if number is not None and number != count
     )
+
+
+def _doubtful_times(lines: list[str], rate: float) -> tuple[str, ...]:
+    """A warning where the column of times contradicts the header's rate, which is used."""
+    cells = [_cells(line)[1:2] for line in lines[_HEADER_LINES:] if line.strip()]
+    times = np.array([float(cell[0]) if cell and is_number_word(cell[0]) else np.nan for cell in cells])
+    steps = np.diff(times)
+    if len(steps) == 0 or np.isnan(steps).any():
+        return ()
+    if np.any(steps <= 0):
+        row = int(np.argmax(steps <= 0)) + 2
+        return (f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s",)
+    own = 1.0 / np.median(steps)
+    if abs(own / rate - 1.0) <= _SAME_RATE:
+        return ()
+    return (f"the header's rate is {rate:g} Hz, which was used, but the times are {own:.4g} Hz",)
+
+
+def _doubtful_size(points: Float[Array, "frames markers 3"], unit: str) -> tuple[str, ...]:
+    """A warning if the markers of no moment can be those of a person or a prop in the file's unit."""
+    spans = np.nanmax(points, axis=1, initial=-np.inf) - np.nanmin(points, axis=1, initial=np.inf)
+    span = float(np.max(np.where(np.isfinite(spans), spans, 0.0), initial=0.0))
+    if points.shape[1] < 3 or _SIZES[0] <= span <= _SIZES[1]:
+        return ()
+    return (f"the markers are {span:.2g} m apart; is the file's unit, {unit}, right (units= overrides it)?",)
 
 
 # --- writing -------------------------------------------------------------------------------------------------------

@@ -7,7 +7,6 @@ skeleton's `jointNames`.
 from __future__ import annotations
 
 import os
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -17,14 +16,14 @@ from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.apart import arrays_of, need
-from poise.formats.files import existing_file, replacing
+from poise.formats.files import existing_file, replacing, scratch_folder
 from poise.formats.gltf.dressing import dressed
 from poise.formats.gltf.meshes import read_mesh
+from poise.formats.registry import SKINS
 from poise.formats.rigs import motion_of_matrices
 from poise.formats.units import metres_per_unit
 from poise.geometry import rotations
 from poise.motion.motion import SEPARATOR, Motion
-from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -54,10 +53,8 @@ def write(
     if not isinstance(motion, Motion) or len(motion) == 0:
         raise InvalidValueError(f"a USD file holds a motion of a skeleton; got {motion!r:.60}")
     target = check_name(Path(path))
-    with tempfile.TemporaryDirectory() as folder:
-        layer = (
-            Path(folder) / f"motion{'.usdc' if target.suffix.lower() == '.usdz' else target.suffix.lower()}"
-        )
+    with scratch_folder() as folder:
+        layer = folder / f"motion{'.usdc' if target.suffix.lower() == '.usdz' else target.suffix.lower()}"
         stage = _stage(motion, metres_per_unit(units), mannequin=mannequin)
         stage.GetRootLayer().Export(str(layer))
         content = (_package(layer) if target.suffix.lower() == ".usdz" else layer).read_bytes()
@@ -163,9 +160,9 @@ def _meshes(motion: Motion) -> Iterator[tuple[str, Mesh]]:
         places = own.posed(_rest_places(skeleton), axes)[0]
         yield "Body", (places, own.triangles, own.colours, own.slot_joints[own.slots], own.weights)
         return
-    body = build_mannequin(skeleton, rotations=motion.rotations)
+    body = SKINS["mannequin"](skeleton, rotations=motion.rotations)
     places = body.vertices + _rest_places(skeleton)[body.joints]
-    colours = np.array(list(TONES.values()))[body.tones] ** 2.2
+    colours = np.array(list(body.palette.values()))[body.tones] ** 2.2
     yield "Mannequin", (places, body.triangles, colours, body.joints[:, None], np.ones((len(places), 1)))
 
 

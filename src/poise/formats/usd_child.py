@@ -1,14 +1,24 @@
-"""The process in which `usd` reads a file: `usd_child.py FILE OUT.npz [ANIMATION [meshes]]`, without Poise."""
+"""The process in which `usd` reads a file: `usd_child.py FILE OUT.npz [ANIMATION [meshes]]`, without Poise.
+
+OpenUSD opens whatever a layer names, anywhere. So each layer is opened by itself first, and every name in it is
+replaced by the place of the file that `named_files` allows, or removed; only then is the stage composed.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import sys
+import zipfile
+import zlib
 from typing import Any
 
 import numpy as np
-from pxr import Ar, Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel
+from named_files import MOST_BYTES, RefusedNameError, named_file
+from pxr import Ar, Gf, Sdf, Tf, Usd, UsdGeom, UsdShade, UsdSkel, UsdUtils
 
+_MOST_LAYERS, _MOST_PACKED = 200, 2000
 _MOST = 4_000_000  # frames times joints
 _GREY = (0.6, 0.6, 0.6)
 _Y_UP = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]])
@@ -16,7 +26,8 @@ _Y_UP = np.array([[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0], [0.0, -1.0, 0.0, 0
 
 def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> None:
     try:
-        stage = Usd.Stage.Open(file)
+        layers, unread = _contained(_unpacked(file, out) if file.lower().endswith(".usdz") else file)
+        stage = Usd.Stage.Open(layers[0])
     except Tf.ErrorException as error:
         sys.exit(f"refused OpenUSD cannot read it: {' '.join(str(error).split())[-120:]}")
     query, worn, bound = _largest_skeleton(stage)
@@ -35,10 +46,63 @@ def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> N
         out, names=np.array(_names(skeleton, tokens)), parents=np.array(rests.GetParentIndices()),
         bind=bind, metres=metres, units=f"{metres:g} m", frames=frames,
         fps=fps * _spacing(codes), animations=np.array([], dtype=str), orders=np.array(str(data or "")),
-        warnings=np.array([f"{bound} skeletons; the largest was read"] if bound > 1 else [], dtype=str),
+        warnings=np.array(
+            ([f"{bound} skeletons; the largest was read"] if bound > 1 else []) + unread[:5], dtype=str
+        ),
         dressed=any(own.GetPrim().GetName() != "Mannequin" for own in worn),
         **(_Wardrobe(to_metres, frames[0] @ np.linalg.inv(bind), tokens).arrays(worn) if meshes else {}),
     )  # fmt: skip
+
+
+def _contained(file: str) -> tuple[list[Any], list[str]]:
+    """The layers of a file, the file's own first, that name only files beside it; and what they name otherwise."""
+    layers: list[Any] = []
+    unread: dict[str, None] = {}
+    waiting, known = [file], {file}
+    while waiting:
+        layer = Sdf.Layer.FindOrOpen(waiting.pop())
+        if layer is None:
+            continue
+        layers.append(layer)
+        if len(layers) > _MOST_LAYERS:
+            sys.exit(f"refused it names more than {_MOST_LAYERS} layers")
+
+        def place(name: str, layer: Any = layer) -> str:
+            try:
+                found = named_file(os.path.dirname(layer.realPath), name, below=os.path.dirname(file))
+                kind = Sdf.FileFormat.FindByExtension(found.suffix[1:])
+                if not found.is_file() or (kind and kind.IsPackage()):
+                    raise RefusedNameError(f"{name[:60]!r} is not a layer or a picture beside this file")
+            except RefusedNameError as error:
+                unread[f"not read: {error}"] = None
+                return ""
+            if kind and str(found) not in known:
+                known.add(str(found))
+                waiting.append(str(found))
+            return str(found)
+
+        UsdUtils.ModifyAssetPaths(layer, place)
+    if not layers:
+        sys.exit("refused OpenUSD cannot read it: it is damaged or not USD")
+    return layers, list(unread)
+
+
+def _unpacked(file: str, out: str) -> str:
+    """The first layer of a package, with all files of the package unpacked beside `out`: packages cannot be changed."""
+    folder = os.path.join(os.path.dirname(out), "package")
+    try:
+        with zipfile.ZipFile(file) as package:
+            entries = [entry for entry in package.infolist() if not entry.is_dir()]
+            if sum(entry.file_size for entry in entries) > MOST_BYTES or not 0 < len(entries) < _MOST_PACKED:
+                sys.exit("refused it holds no files, too many or too large ones")
+            targets = [named_file(folder, entry.filename) for entry in entries]
+            for entry, target in zip(entries, targets, strict=True):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                with package.open(entry) as source, target.open("wb") as unpacked:
+                    shutil.copyfileobj(source, unpacked)
+    except (zipfile.BadZipFile, zlib.error, OSError, RuntimeError, ValueError) as error:
+        sys.exit(f"refused the package cannot be unpacked: {error}")
+    return str(targets[0])
 
 
 def _largest_skeleton(stage: Any) -> tuple[Any, list[Any], int]:
@@ -157,9 +221,11 @@ def _colour(material: Any, prim: Any) -> tuple[list[float], bytes]:
 
 
 def _picture(asset: Any) -> bytes:
-    """The bytes of a picture inside the file or beside it."""
-    opened = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath)) if asset else None
-    return bytes(opened.GetBuffer()) if opened else b""
+    """The bytes of a picture inside the file or beside it, where `_contained` has found it."""
+    if not isinstance(asset, Sdf.AssetPath) or not asset.resolvedPath:
+        return b""
+    opened = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath))
+    return bytes(opened.GetBuffer()) if opened and opened.GetSize() <= MOST_BYTES else b""
 
 
 def _names(skeleton: Any, tokens: list[str]) -> list[str]:

@@ -15,6 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import ParseError
+from poise.formats.named_files import RefusedNameError, named_bytes
 from poise.motion.motion import SEPARATOR
 from poise.types import Array
 
@@ -152,12 +153,9 @@ class Container:
             except (binascii.Error, ValueError):
                 self.fail("a buffer's data address is not base64")
         try:
-            beside = (self.path.parent / unquote(uri)).resolve()
-            if ":" in uri or not beside.is_relative_to(self.path.parent.resolve()):
-                self.fail(f"the buffer {uri!r:.60} is not beside this file")
-            return beside.read_bytes()
-        except (OSError, ValueError):
-            self.fail(f"the buffer {uri!r:.60} cannot be read from beside this file")
+            return named_bytes(self.path.parent, unquote(uri))
+        except RefusedNameError as error:
+            self.fail(f"the buffer {error}")
 
     def _chunks(self, data: bytes) -> tuple[bytes, bytes | None]:
         """The JSON and the binary chunk of a GLB."""

@@ -15,9 +15,9 @@ from poise.errors import InvalidValueError
 from poise.formats.files import existing_file, replacing
 from poise.formats.gltf.container import credited, glb_of
 from poise.formats.gltf.into import glb_with
+from poise.formats.registry import SKINS
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
-from poise.skeleton.mannequin import TONES, Mannequin, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
 
@@ -67,7 +67,7 @@ def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
     document = Document()
     joints = _add_nodes(document, motion, rest=not mannequin)
     if mannequin:
-        body = build_mannequin(motion.skeleton, rotations=motion.rotations)
+        body = SKINS["mannequin"](motion.skeleton, rotations=motion.rotations)
         _add_mannequin(document, motion.skeleton, body, joints)
     _add_animation(document, motion, joints, rest=not mannequin)
     return document.glb(_about(motion), motion.origin.credits)
@@ -176,14 +176,14 @@ def _add_nodes(document: Document, motion: Motion, *, rest: bool) -> list[int]:
     return list(range(len(skeleton)))
 
 
-def _add_mannequin(document: Document, skeleton: Skeleton, body: Mannequin, joints: list[int]) -> None:
+def _add_mannequin(document: Document, skeleton: Skeleton, body: Any, joints: list[int]) -> None:
     """Add the mesh in the rest pose, bound to the joints, one primitive and one material per tone."""
     bind = _rest_positions(skeleton)
     inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
     inverse[:, :3, 3] = -bind
     columns = np.ascontiguousarray(inverse.transpose(0, 2, 1))  # glTF stores matrices by columns
     used = np.unique(body.tones[body.triangles[:, 0]]).tolist()
-    document.parts["materials"] = [_material(list(TONES)[tone]) for tone in used]
+    document.parts["materials"] = [_material(*list(body.palette.items())[tone]) for tone in used]
     primitives = [_primitive(document, body, bind, tone, material=k) for k, tone in enumerate(used)]
     document.parts["meshes"] = [{"name": "Mannequin", "primitives": primitives}]
     skin = {
@@ -197,7 +197,7 @@ def _add_mannequin(document: Document, skeleton: Skeleton, body: Mannequin, join
 
 
 def _primitive(
-    document: Document, body: Mannequin, bind: Float[Array, "joints 3"], tone: int, *, material: int
+    document: Document, body: Any, bind: Float[Array, "joints 3"], tone: int, *, material: int
 ) -> Json:
     chosen = np.flatnonzero(body.tones == tone)
     number = np.full(len(body.vertices), -1)
@@ -219,8 +219,8 @@ def _primitive(
     return {"attributes": attributes, "indices": indices, "material": material}
 
 
-def _material(tone: str) -> Json:
-    colour = np.array(TONES[tone])
+def _material(tone: str, sign: tuple[float, float, float]) -> Json:
+    colour = np.array(sign)
     light = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
     surface = {"baseColorFactor": [*_floats(light), 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.55}
     return {"name": tone.capitalize(), "pbrMetallicRoughness": surface}

@@ -1,0 +1,98 @@
+"""Files that say two different things: read with a warning, or refused, never without a word."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import poise
+from poise.formats import read
+from poise.performer import act
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("seeds")
+    walk = act("walk", seconds=0.5, fps=30)
+    for name in ("a.bvh", "a.amc"):
+        poise.write(walk, folder / name)
+    poise.write(poise.virtual_markers(walk), folder / "a.trc")
+    return {file.suffix: file.read_text() for file in folder.iterdir()}
+
+
+def _warnings(folder: Path, written: dict[str, str], extension: str, change: Callable[[str], str]) -> str:
+    for suffix, text in written.items():
+        (folder / f"a{suffix}").write_text(change(text) if suffix == extension else text)
+    return " ".join(read(folder / f"a{extension}").origin.warnings)
+
+
+def _rows(text: str, header: int, change: Callable[[list[str]], list[str]]) -> str:
+    lines = text.splitlines()
+    return "\n".join([*lines[:header], *change(lines[header:])]) + "\n"
+
+
+@pytest.mark.parametrize("extension", [".bvh", ".amc", ".trc"])
+def test_files_as_poise_writes_them_are_not_doubted(
+    tmp_path: Path, written: dict[str, str], extension: str
+) -> None:
+    assert _warnings(tmp_path, written, extension, lambda text: text) == ""
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            lambda text: re.sub(r"(?m)^30\t30\t", "60\t60\t", text, count=1),
+            "60 Hz, .* but the times are 30 Hz",
+        ),
+        (lambda text: _rows(text, 6, lambda rows: rows[::-1]), "the times do not increase: row 2"),
+        (
+            lambda text: _rows(text, 6, lambda rows: [*rows[:3], *rows[2:]]),
+            "the times do not increase: row 4",
+        ),
+        (
+            lambda text: text.replace("\tmm\t", "\tm\t", 1),
+            r"the markers are 1.* m apart; is the file's unit, m, right",
+        ),
+    ],
+)
+def test_times_and_units_of_trc_files(
+    tmp_path: Path, written: dict[str, str], change: Callable[[str], str], warning: str
+) -> None:
+    assert re.search(warning, _warnings(tmp_path, written, ".trc", change))
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (lambda text: re.sub(r"(?ms)^5\n.*?^6\n", "6\n", text), "frame 4 is followed by 6"),
+        (lambda text: re.sub(r"(?m)^5$", "50", text), "frame 4 is followed by 50"),
+        (lambda text: text.replace(":DEGREES", ":RADIANS"), r"radians; are they degrees \(:DEGREES\)"),
+        (
+            lambda text: re.sub(
+                r"(?m)^(root(?: \S+){3}|[A-Za-z]\w*)((?: \S+)+)$",
+                lambda row: row[1] + "".join(f" {np.radians(float(x)):.7f}" for x in row[2].split()),
+                text,
+            ),
+            r"all angles are within .* degrees; are they radians",
+        ),
+    ],
+)
+def test_numbers_and_angles_of_amc_files(
+    tmp_path: Path, written: dict[str, str], change: Callable[[str], str], warning: str
+) -> None:
+    assert re.search(warning, _warnings(tmp_path, written, ".amc", change))
+
+
+def test_rotation_channels_of_bvh_files(tmp_path: Path, written: dict[str, str]) -> None:
+    found = _warnings(
+        tmp_path,
+        written,
+        ".bvh",
+        lambda text: text.replace("Zrotation Yrotation Xrotation", "Zrotation Zrotation Xrotation", 1),
+    )
+    assert re.search(r"joints with a rotation channel twice: \w+ \(ZZX\)", found)
