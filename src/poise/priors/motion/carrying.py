@@ -1,0 +1,89 @@
+"""Carry poses from any humanoid to the canonical body, and what the motion network adds to them back."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.priors.motion.layout import TURNING
+from poise.priors.universal import layout
+from poise.priors.universal import network as universal
+from poise.priors.universal.body import fitted
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
+
+AT = [layout.JOINTS.index(name) for name in TURNING]
+ABOVE = [AT.index(_at) if (_at := layout.PARENTS[at]) in AT else -1 for at in AT]
+
+
+class Frames(NamedTuple):
+    """Frames of one body: positions of the root, and local rotations of all joints."""
+
+    roots: Float[Array, "frames 3"]
+    turns: Float[Array, "frames joints 4"]
+
+    def between(self, before: Array, after: Array, share: Float[Array, "frames"]) -> Frames:
+        """Frames on the shortest way between others: positions on lines, rotations at constant speed."""
+        roots = self.roots[before] + share[:, None] * (self.roots[after] - self.roots[before])
+        return Frames(roots, rotations.slerp(self.turns[before], self.turns[after], share[:, None]))
+
+
+class Change(NamedTuple):
+    """What is added to interpolated frames; zero at keys."""
+
+    shift: Float[Array, "frames 3"]  # of the root, in the world
+    turn: Float[Array, "frames 3"]  # of the root, a rotation vector in the world
+    turns: Float[Array, "frames moving 3"]  # of the other joints, in their own axes
+
+
+class Carrier:
+    """The linear maps between a skeleton and the canonical body with its proportions."""
+
+    def __init__(self, skeleton: Skeleton) -> None:
+        self.weights = universal.shipped()
+        self.skeleton, self.fit = skeleton, fitted(skeleton, self.weights)
+        orders = tuple("" if name.endswith("_end") else "ZYX" for name in layout.JOINTS)
+        self.body = Skeleton(layout.JOINTS, np.array(layout.PARENTS), self.fit.offsets, orders)
+        self.still = rotations.quaternion_from_matrix(self.weights.references)
+
+    @cached_property
+    def _back(self) -> Float[Array, "canonical maps"]:
+        return np.linalg.pinv(self.fit.maps)
+
+    def canonical(self, frames: Frames) -> Frames:
+        """The same poses on the canonical body."""
+        fit, moving = self.fit, self.fit.moving
+        vectors = rotations.expmap_from_quaternion(
+            rotations.multiply(rotations.conjugate(fit.references[moving]), frames.turns[:, moving])
+        )
+        own = (vectors.reshape(len(vectors), -1) @ self._back.T).reshape(len(vectors), -1, 3)
+        root = rotations.matrix_from_quaternion(frames.turns[:, 0]) @ fit.root_turn.T
+        turns = np.tile(self.still, (len(vectors), 1, 1))
+        turns[:, AT[1:]] = rotations.multiply(self.still[AT[1:]], rotations.quaternion_from_expmap(own))
+        turns[:, 0] = rotations.quaternion_from_matrix(root)
+        return Frames(frames.roots - root @ fit.root_shift, turns)
+
+    def added(self, frames: Frames, residual: Change) -> Frames:
+        """Frames of the skeleton with what the network adds to their canonical ones."""
+        fit, turns = self.fit, frames.turns.copy()
+        vectors = residual.turns.reshape(len(turns), -1) @ fit.maps.T
+        moving = np.flatnonzero(fit.moving)
+        turns[:, moving] = rotations.multiply(
+            turns[:, moving], rotations.quaternion_from_expmap(vectors.reshape(len(turns), -1, 3))
+        )
+        turn = rotations.quaternion_from_expmap(residual.turn)
+        turns[:, 0] = rotations.multiply(turn, turns[:, 0])
+        arm = rotations.rotate(frames.turns[:, 0], fit.root_turn.T @ fit.root_shift)
+        return Frames(frames.roots + residual.shift + rotations.rotate(turn, arm) - arm, turns)
+
+    def placed(
+        self, frames: Frames
+    ) -> tuple[Float[Array, "frames canonical 3"], Float[Array, "frames turning 3 3"]]:
+        """Positions of all joints of the canonical body, and rotations of those that turn, in the world."""
+        places, axes = world_transforms(self.body, *frames)
+        return places, axes[:, AT]

@@ -1,0 +1,134 @@
+"""The motion prior: from poses at times to a Gaussian over the motion between them, for any humanoid.
+
+Between the keys, poses are interpolated; a network adds what people do otherwise, which is zero at the keys. So keys
+are met exactly. The network sees 30 frames a second; other rates are interpolated from its answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from jaxtyping import Bool, Float, Int
+from scipy.interpolate import CubicSpline
+
+from poise.errors import InvalidValueError, SkeletonError
+from poise.motion.motion import Motion
+from poise.performer.bodies import Body
+from poise.priors.motion.carrying import Carrier, Change, Frames
+from poise.priors.motion.network import MotionWeights, shipped
+from poise.priors.motion.windows import LONGEST, RATE, alone, expected
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.types import Array
+
+
+@dataclass(frozen=True, eq=False)
+class Between:
+    """A motion through keys, and what is known about it."""
+
+    motion: Motion
+    keys: Int[Array, "keys"]  # frames
+    contacts: Float[Array, "frames 2"]  # probability that each foot stands
+    point_deviations: Float[Array, "frames points"]  # metres along each axis; of the canonical points
+    turn_deviations: Float[Array, "frames turning"]  # radians about each axis; of the canonical joints
+
+
+class MotionPrior:
+    """How people get from one pose to the next, on one skeleton."""
+
+    def __init__(self, skeleton: Skeleton | None = None, weights: MotionWeights | None = None) -> None:
+        self.skeleton = skeleton or Body().skeleton
+        self.weights = weights or shipped()
+
+    @cached_property
+    def carrier(self) -> Carrier:
+        """The maps to the canonical body."""
+        return Carrier(self.skeleton)
+
+    def between(self, keys: Sequence[tuple[float, Pose]], *, fps: float = RATE) -> Between:
+        """The motion through poses at times, in seconds; it begins at the first and ends at the last."""
+        return self.through(*on_frames(keys, self.skeleton, fps), fps=fps)
+
+    def filled(self, motion: Motion, given: Bool[Array, "frames"]) -> Between:
+        """A motion of which only some frames are given, the first and the last among them."""
+        if len(given) != len(motion) or not (given[0] and given[-1]):
+            raise InvalidValueError("a motion's first and last frames must be given")
+        at = np.flatnonzero(given)
+        return self.through(at, Frames(motion.root_positions[at], motion.rotations[at]), fps=motion.fps)
+
+    def through(self, at: Int[Array, "keys"], poses: Frames, *, fps: float) -> Between:
+        """The motion through poses at frames."""
+        grid, places = _grid(at, fps)
+        chosen = np.r_[True, np.diff(grid) > 0]  # of several keys on one frame inside, the first
+        keys = np.zeros(grid[-1] + 1, dtype=np.bool_)
+        keys[grid[chosen]] = True
+        canonical = self.carrier.canonical(poses)
+        own = Frames(canonical.roots[chosen], canonical.turns[chosen])
+        found = expected(alone(interpolated(own, grid[chosen], len(keys)), keys), self.carrier, self.weights)
+        base = interpolated(poses, at, int(at[-1]) + 1)
+        added = self.carrier.added(base, Change(*(self._at(part, at, places) for part in found.residual)))
+        motion = Motion(self.skeleton, fps, *added)
+        every = np.arange(len(keys))
+        contacts, points, turns = (
+            np.stack([np.interp(places, every, column) for column in values.T], axis=-1)
+            for values in (found.contacts, found.point_spread, found.turn_spread)
+        )
+        return Between(motion, at, contacts, points, turns)
+
+    def _at(self, part: Float[Array, "steps *n"], at: Int[Array, "keys"], places: Array) -> Array:
+        """A part of the residual at frames, zero at keys."""
+        flat = part.reshape(len(part), -1)
+        if len(part) > 3:
+            flat = (
+                CubicSpline(np.arange(len(part)), flat)(places)
+                if np.any(places % 1)
+                else flat[places.astype(int)]
+            )
+        else:
+            flat = np.stack([np.interp(places, np.arange(len(part)), column) for column in flat.T], -1)
+        lines = np.stack([np.interp(np.arange(len(places)), at, column) for column in flat[at].T], -1)
+        return (flat - lines).reshape(len(places), *part.shape[1:])
+
+
+def interpolated(poses: Frames, at: Int[Array, "keys"], count: int) -> Frames:
+    """Frames between poses: positions on lines, rotations at constant speed on the shorter way."""
+    every = np.arange(count)
+    before = np.clip(np.searchsorted(at, every, side="right") - 1, 0, max(len(at) - 2, 0))
+    after = np.minimum(before + 1, len(at) - 1)
+    share = (every - at[before]) / np.maximum(at[after] - at[before], 1)
+    return poses.between(before, after, share)
+
+
+def on_frames(
+    keys: Sequence[tuple[float, Pose]], skeleton: Skeleton, fps: float
+) -> tuple[Int[Array, "keys"], Frames]:
+    """Frames of keys in order of time, and their poses."""
+    if len(keys) < 2:
+        raise InvalidValueError(f"a motion between keys needs at least two; got {len(keys)}")
+    ordered = sorted(keys, key=lambda key: key[0])
+    times = np.array([time for time, _ in ordered], dtype=np.float64)
+    if not np.all(np.isfinite(times)):
+        raise InvalidValueError("the times of keys must be numbers of seconds")
+    at = np.rint((times - times[0]) * fps).astype(int)
+    if np.any(same := np.diff(at) < 1):
+        time = times[1:][same][0]
+        raise InvalidValueError(
+            f"two keys are on one frame, at {time:g} s; give different times, or a higher frame rate"
+        )
+    for _, pose in ordered:
+        if not pose.skeleton.same_topology(skeleton):
+            raise SkeletonError("all keys need the skeleton of the motion prior; retarget the others first")
+    return at, Frames(
+        np.stack([pose.root_position for _, pose in ordered]),
+        np.stack([pose.rotations for _, pose in ordered]),
+    )
+
+
+def _grid(at: Int[Array, "keys"], fps: float) -> tuple[Int[Array, "keys"], Float[Array, "frames"]]:
+    """The keys' places inside, and all frames'; gaps longer than a window run faster inside."""
+    steps = np.rint(at * (RATE / fps)).astype(int)
+    longest = LONGEST - 6
+    grid = np.r_[0, np.cumsum(np.minimum(np.diff(steps), longest))]
+    return grid, np.interp(np.arange(at[-1] + 1), at, grid)
