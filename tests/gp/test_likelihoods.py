@@ -5,10 +5,8 @@ import pytest
 
 from differences import gradient
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.exact import Posterior, Scaling, best_scales, inverse_of
-from poise.gp.latent import training_loss
-from poise.gp.placing import PlacingLoss
-from poise.gp.sparse import Bound, sparse_loss
+from poise.gp.latent import PlacingLoss, training_loss
+from poise.gp.process import Bound, Posterior, Scaling, best_scales, inverse_of, sparse_loss
 
 every_kind = pytest.mark.parametrize("kind", KERNELS)
 

@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from poise.gp import placing
+from poise.gp import latent
 from poise.gp.covariance import Kernel
-from poise.gp.exact import Posterior
-from poise.gp.placing import PlacingLoss
+from poise.gp.latent import PlacingLoss
+from poise.gp.process import Posterior
 
 
 def test_a_search_starts_where_the_pose_is_expected_whatever_active_poses_were_told() -> None:
@@ -14,4 +14,4 @@ def test_a_search_starts_where_the_pose_is_expected_whatever_active_poses_were_t
     told = smooth + 4.0 * (-1.0) ** np.arange(21)[:, None]
     loss = PlacingLoss(Posterior.given(Kernel.of("rbf", np.log([1.0, 0.5, 1.0])), latents, told), np.ones(2))
     expected = -loss.misfit(latents, np.zeros_like(told))[0]
-    np.testing.assert_array_equal(placing._nearest(loss, expected)[0], latents)
+    np.testing.assert_array_equal(latent._nearest(loss, expected)[0], latents)

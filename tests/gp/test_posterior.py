@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from poise.gp.covariance import Kernel
-from poise.gp.exact import Posterior
-from poise.gp.sparse import projected
+from poise.gp.process import Posterior, projected
 
 KERNEL = Kernel.of("rbf", np.log([1.3, 20.0, 2.0]))
 

@@ -8,8 +8,7 @@ from poise.motion import Motion
 from poise.priors.latent.features import Features
 from poise.priors.latent.model import LatentModel
 from poise.priors.poses import pose_space_of
-from poise.priors.style.data import TrainingPoses, training_poses
-from poise.priors.style.learning import learn_model
+from poise.priors.style.learning import TrainingPoses, learn_model, training_poses
 
 
 @pytest.fixture(scope="session")

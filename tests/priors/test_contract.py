@@ -9,8 +9,8 @@ from poise import performer
 from poise.errors import InvalidValueError, PoiseError, SkeletonError, UnknownNameError
 from poise.motion import Motion
 from poise.priors import model_file, registry
-from poise.priors.model_file import Storable
 from poise.priors.prior import Prior
+from poise.priors.registry import Storable
 from poise.skeleton import Skeleton
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.solvers.constraints import Position
@@ -73,8 +73,9 @@ def test_a_guide_says_the_same_by_its_covariance(prior: Storable, q: np.ndarray)
     targets, _ = prior.space.handle_positions(q, prior.space.handles(HANDS))
     if not (starts := guide.starts(q, targets, free_root=False)):
         pytest.skip("it offers no start")
-    gap, covariance = guide.spread(q, starts[0].state)
-    pull, precision = guide.gaussian(q, starts[0].state)
+    around = guide.gaussian(q, starts[0].state)
+    gap, covariance, _ = around
+    pull, precision = around.information()
     maps = slice(ROOT_FREEDOMS, None)
     np.testing.assert_allclose(
         precision[maps, maps] @ gap[maps], pull[maps], rtol=0.02, atol=0.02 * abs(pull).max()

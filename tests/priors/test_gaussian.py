@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion import Motion
-from poise.priors import medoids
+from poise.priors.clusters import cluster
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
@@ -120,7 +120,7 @@ def test_medoids_are_members_and_beat_their_start() -> None:
     rng = np.random.default_rng(0)
     centres = rng.normal(scale=10.0, size=(6, 4))
     points = np.concatenate([centre + rng.normal(size=(50, 4)) for centre in centres])
-    chosen, labels = medoids.cluster(points, 6, rng=np.random.default_rng(1))
+    chosen, labels = cluster(points, 6, rng=np.random.default_rng(1))
     assert len(chosen) == 6
     assert sorted(np.bincount(labels)) == [50] * 6
     for k, medoid in enumerate(chosen):

@@ -5,7 +5,7 @@ import pytest
 
 from poise import performer
 from poise.gp.regression import Groups
-from poise.priors.limbs import OTHER_HANDLES, limb_groups
+from poise.priors.poses import OTHER_HANDLES, limb_groups
 from poise.skeleton.pose_space import Handle, PoseSpace
 
 

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -14,8 +15,11 @@ from poise.priors.blend import BlendPrior
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
-from poise.priors.model_file import Storable, load, packed, save
+from poise.priors.model_file import load, packed, save
+from poise.priors.registry import PRIORS, Storable, Stored
 from poise.priors.style.prior import StylePrior
+from poise.schema import Numbers
+from poise.types import Array
 
 
 @pytest.fixture(scope="module")
@@ -42,6 +46,52 @@ def test_a_model_comes_back_as_it_was(prior: GaussianPrior, model: Path) -> None
     targets = np.array([[0.5, 0.3, 0.2], [0.0, -0.8, 0.1]])
     for ours, theirs in zip(prior.guide(handles)(targets), again.guide(handles)(targets), strict=True):
         np.testing.assert_array_equal(ours, theirs)
+
+
+class Steady(GaussianPrior):
+    """A prior with a single number as an array, and a broken one."""
+
+    kind = "steady"
+    stiffness = np.array(0.25)
+    schema = replace(
+        GaussianPrior.schema,
+        arrays=lambda header, lengths: {
+            **GaussianPrior.schema.arrays(header, lengths),
+            "stiffness": Numbers(axes=""),
+        },
+    )
+
+    def arrays(self) -> dict[str, Array]:
+        return {**super().arrays(), "stiffness": self.stiffness}
+
+    @classmethod
+    def restored(cls, stored: Stored) -> "Steady":
+        prior = super().restored(stored)
+        assert isinstance(prior, Steady)
+        prior.stiffness = stored.arrays["stiffness"]
+        return prior
+
+
+@pytest.fixture
+def steady(monkeypatch: pytest.MonkeyPatch) -> Steady:
+    monkeypatch.setitem(PRIORS._entries, "steady", Steady)
+    return Steady.learn([performer.act("walk", seconds=2.0, fps=30)], clusters=5)
+
+
+def test_an_array_of_a_single_number_comes_back_as_it_was(steady: Steady, tmp_path: Path) -> None:
+    steady.stiffness = np.array(0.75)
+    save(steady, tmp_path / "steady.poise")
+    again = load(tmp_path / "steady.poise")
+    assert isinstance(again, Steady)
+    assert again.stiffness.shape == ()
+    assert again.stiffness == 0.75
+
+
+def test_a_model_that_nothing_could_open_is_not_written(steady: Steady, tmp_path: Path) -> None:
+    steady.stiffness = np.array([0.75])
+    with pytest.raises(PoiseError, match="could not be opened again: stiffness must have the axes"):
+        save(steady, tmp_path / "steady.poise")
+    assert not (tmp_path / "steady.poise").exists()
 
 
 def test_a_low_rank_model_is_smaller_and_comes_back_as_it_was(model: Path, tmp_path: Path) -> None:

@@ -9,9 +9,10 @@ import pytest
 import poise
 from poise.errors import PoiseError
 from poise.performer import act
+from poise.priors.evidence import OF_OTHERS, HeldOut, held_out_of
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.held_out import OF_OTHERS, HeldOut, held_out_of
-from poise.priors.model_file import Storable, save
+from poise.priors.model_file import save
+from poise.priors.registry import Storable
 from poise.solvers.calibration import FARTHER, HeldFrames, _parted, calibrate, tries
 
 

@@ -8,7 +8,7 @@ from poise.motion.virtual_markers import optical_layout
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import read_only
-from poise.solvers import dual_step, primal_step
+from poise.solvers import dual_step
 from poise.solvers.constraints import Constraint, Position
 from poise.solvers.problem import Problem
 from poise.solvers.rows import evaluate
@@ -60,7 +60,7 @@ def test_primal_and_dual_steps_agree(
         limits[0, 6:], limits[1, 6:] = q[7:] - 0.02, q[7:] + 0.02
         problem.limits = read_only(limits)
     dual = step_by(dual_step.constrained_step, problem, q, covariance, gap)
-    primal = step_by(primal_step.step_under, problem, q, covariance, gap)
+    primal = step_by(dual_step.step_under, problem, q, covariance, gap)
     assert (primal[2] != 0).any() == with_limits
     for own, other in zip(primal, dual, strict=True):
         np.testing.assert_allclose(own, other, atol=1e-6 * np.abs(other).max() + 1e-9)
@@ -72,7 +72,7 @@ def test_rows_of_infinite_variance_say_nothing(
     problem, q = Problem(space, markers), pose_vectors_of_walk[30].copy()
     covariance, gap = 0.1 * np.eye(space.freedoms), np.zeros(space.freedoms)
     problem.rows[30:, 0] = np.inf
-    hidden = step_by(primal_step.step_under, problem, q, covariance, gap)[0]
+    hidden = step_by(dual_step.step_under, problem, q, covariance, gap)[0]
     fewer = step_by(dual_step.constrained_step, Problem(space, markers[:10]), q, covariance, gap)[0]
     np.testing.assert_allclose(hidden, fewer, atol=1e-9)
 
@@ -81,9 +81,9 @@ def test_the_conditioned_covariance_is_that_of_the_textbook() -> None:
     rng = np.random.default_rng(1)
     root, jacobian = rng.normal(size=(9, 9)), rng.normal(size=(12, 9))
     S, R = root @ root.T, np.full(12, 0.5)
-    matrix, _ = primal_step.information(jacobian, np.zeros(12), R, np.ones(12, dtype=np.bool_), np.zeros(9))
+    matrix, _ = dual_step.information(jacobian, np.zeros(12), R, np.ones(12, dtype=np.bool_), np.zeros(9))
     expected = np.linalg.inv(np.linalg.inv(S) + jacobian.T @ jacobian / 0.5)
-    np.testing.assert_allclose(primal_step.conditioned(S, matrix), expected, atol=1e-9)
+    np.testing.assert_allclose(dual_step.conditioned(S, matrix), expected, atol=1e-9)
 
 
 def test_many_hard_handles_are_met_too(

@@ -5,8 +5,8 @@ import pytest
 
 from poise.errors import InvalidValueError
 from poise.performer import act
+from poise.priors.evidence import OF_OTHERS, kept
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.held_out import OF_OTHERS, kept
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve

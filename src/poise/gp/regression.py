@@ -21,7 +21,7 @@ from scipy.linalg.lapack import dpotrf, dpotrs
 
 from poise.compiled import compiled
 from poise.gp.covariance import profile_of, squared_distances
-from poise.gp.exact import inverse_of
+from poise.gp.process import inverse_of
 from poise.types import Array
 
 REACHES = (0.5, 2.0, 8.0)  # candidates for the width of a kernel, over the typical distance between inputs

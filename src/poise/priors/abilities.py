@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poise.priors.prior import Prior
+from poise.priors.terms import MotionModel
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import Pose
 from poise.types import ShareProgress
@@ -18,9 +19,8 @@ from poise.types import ShareProgress
 if TYPE_CHECKING:
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.priors.latent.prior import LatentPrior
-    from poise.priors.local.control_guide import MarkerGuide
+    from poise.priors.local.control_guide import MarkerGuide, SensorGuide
     from poise.priors.local.examples import Examples
-    from poise.priors.local.sensor_guide import SensorGuide
 
 
 def marker_guide(
@@ -72,8 +72,13 @@ def latent_of(prior: Prior) -> LatentPrior | None:
     return prior if isinstance(prior, LatentPrior) else None
 
 
-def motion_model_of(prior: Prior) -> DynamicsPrior | None:
-    """The prior if it models motion and not only poses, else None."""
+def motion_model_of(prior: Prior) -> MotionModel | None:
+    """The prior if it models motion and not only poses (`motion_start`, `motion_terms`), else None."""
+    return prior if isinstance(prior, MotionModel) else None
+
+
+def simulator_of(prior: Prior) -> DynamicsPrior | None:
+    """The prior if it moves by itself, by dynamics in a latent space (`poise simulate`), else None."""
     from poise.priors.dynamics.prior import DynamicsPrior
 
     return prior if isinstance(prior, DynamicsPrior) else None
@@ -86,9 +91,9 @@ def going_on(prior: Prior) -> Callable[..., Prior] | None:
 
 def standing_pose(prior: Prior) -> Pose:
     """The most central training pose of a latent space, or the mean, standing on the floor."""
-    from poise.priors.latent import sampling
+    from poise.priors.latent import prior as spaces
 
     latent = latent_of(prior)
     if latent is not None:
-        return sampling.standing_pose(latent, sampling.spread_latents(latent, 1)[0])
+        return spaces.standing_pose(latent, spaces.spread_latents(latent, 1)[0])
     return prior.space.pose_from_q(prior.space.standing(prior.mean))

@@ -24,10 +24,10 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors import registry
 from poise.priors.blend import BlendGuide, BlendPrior, Chart, weighed
-from poise.priors.held_out import kept_from
-from poise.priors.model_file import Stored
+from poise.priors.evidence import kept_from
 from poise.priors.poses import common_frames
 from poise.priors.prior import ALL, Guide, Information, Plan, Prior, Start, State
+from poise.priors.registry import Stored
 from poise.priors.universal.prior import UniversalPrior
 from poise.schema import Schema, real
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
@@ -147,11 +147,11 @@ class FadingGuide(BlendGuide):
         """The states of all components."""
         return self._with_rest(q, super().resumed(q, targets), targets)
 
-    def pulled(
+    def moved(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
         """The updated states of all components; the experts' factor is unchanged."""
-        return (*super().pulled(q, targets, state), state[-1])
+        return (*super().moved(q, targets, state), state[-1])
 
     def shared(self, state: tuple[State, ...]) -> Iterator[tuple[float, Guide, Chart, State]]:
         """The components; what the experts lose by their factor goes to the universal prior."""
@@ -301,11 +301,12 @@ def _held_out(parts: Sequence[Prior], clip: Motion) -> Iterator[_HeldOutFrame]:
         at, state, true = start.q, start.state, prior.space.frames_from_q(q)[1]
         for _ in range(ROUNDS):
             seen = tuple(
-                chart.seen(at, one.gaussian(chart.own(at), own)) for _, one, chart, own in guide.shared(state)
+                chart.seen(at, one.gaussian(chart.own(at), own).information())
+                for _, one, chart, own in guide.shared(state)
             )
             frame = _HeldOutFrame(prior.space, handles, targets, at, seen, true)
             at = frame.expected(equal)
-            state = guide.pulled(at, targets, state)
+            state = guide.moved(at, targets, state)
         yield frame
 
 

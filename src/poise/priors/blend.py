@@ -18,10 +18,11 @@ from jaxtyping import Float
 from poise.compiled import compiled
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
-from poise.priors.forms import FREE_ROOT, fixed
-from poise.priors.held_out import kept_from
-from poise.priors.model_file import Storable, Stored, packed
-from poise.priors.prior import ALL, Asked, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.priors.evidence import kept_from
+from poise.priors.forms import fixed
+from poise.priors.model_file import packed
+from poise.priors.prior import ALL, Asked, Gaussian, Guide, Information, Plan, Prior, Start, State, Steps
+from poise.priors.registry import Storable, Stored
 from poise.savable import Savable
 from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
@@ -30,7 +31,6 @@ from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 STARTS = 2
-_ROOT = np.arange(ROOT_FREEDOMS)
 MOST_COMPONENTS = 64
 STILL_VARIANCE = 1e-4  # rad^2: variance of a joint in a component in which it is still
 
@@ -243,6 +243,7 @@ class BlendGuide(Guide):
         self.space = prior.space
         weights, charts = zip(*((weight, chart) for _, weight, chart in prior.parts), strict=True)
         self._parts = tuple(zip(guides, weights, charts, strict=True))
+        self.faces = any(guide.faces for guide in guides)
         several = [bool(guide.plan.smooth) for guide in guides]
         self._leader = several.index(True) if any(several) else int(np.argmax(weights))
         if not any(guide.plan.tracked for guide in guides):  # no component has a state to warm-start from
@@ -251,7 +252,8 @@ class BlendGuide(Guide):
     def ask(self, asked: Asked) -> None:
         """Ask every component, with previous frames in its own coordinates; blends do not use handle predictions."""
         for guide, _, chart in self._parts:
-            guide.ask(Asked([chart.own(q) for q in asked.before], asked.facing))
+            own = [chart.own(q) for q in asked.before]
+            guide.ask(Asked(own, asked.facing, free_root=asked.free_root))
 
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
@@ -272,57 +274,34 @@ class BlendGuide(Guide):
         """The states of all components."""
         return tuple(guide.resumed(chart.own(q), targets) for guide, _, chart in self._parts)
 
-    def forms(
-        self, q: Float[Array, "size"], state: tuple[State, ...], steps: Steps
-    ) -> tuple[tuple[Any, ...], Steps]:
-        """The blend's Gaussian around the current pose; the root's tilt follows the components' expectation."""
-        stage = int(np.flatnonzero(steps)[-1])
-        pull, precision = self.gaussian(q, state, stage=stage)
-        precision[_ROOT, _ROOT] += 1.0 / FREE_ROOT
-        covariance = np.linalg.inv(precision)
-        covariance = 0.5 * (covariance + covariance.T)
-        expected = self.space.integrate(q, covariance @ pull)
-        return fixed(expected[ROOT_SIZE:], covariance, root=expected[:ROOT_SIZE]), (steps[stage],)
-
-    def follow(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
-    ) -> tuple[State, ...]:
-        """The updated states of all components."""
-        return self.pulled(q, targets, state)
-
-    def loss(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
-        """The weighted sum of the components' misfits."""
-        return self.misfit(q, state)
-
     def latents(self, state: tuple[State, ...]) -> tuple[Float[Array, "latent"], ...]:
         """The latent points of all styles."""
         return tuple(x for _, guide, _, own in self.shared(state) for x in guide.latents(own))
 
-    def expectation(
-        self, q: Float[Array, "size"], state: tuple[State, ...]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """The blend's mean and covariance, evaluated again at its own mean, where the components convert exactly."""
-        own = slice(ROOT_FREEDOMS, None)
-        for _ in range(2):
-            pull, precision = self.gaussian(q, state)
-            covariance = np.linalg.inv(precision[own, own])
-            q = np.concatenate([q[:ROOT_SIZE], q[ROOT_SIZE:] + covariance @ pull[own]])
-        return q[ROOT_SIZE:], 0.5 * (covariance + covariance.T)
-
-    def gaussian(self, q: Float[Array, "size"], state: tuple[State, ...], *, stage: int = -1) -> Information:
+    def gaussian(self, q: Float[Array, "size"], state: tuple[State, ...], *, stage: int = -1) -> Gaussian:
         """The components' Gaussians, each to the power of its weight (Eq. 10)."""
-        return weighed(
-            (weight, chart.seen(q, guide.gaussian(chart.own(q), own, stage=stage)))
+        parts = (
+            (weight, chart.seen(q, guide.gaussian(chart.own(q), own, stage=stage).information()))
             for weight, guide, chart, own in self.shared(state)
         )
+        return weighed(parts).gaussian()
 
-    def pulled(
+    def forms(
+        self, q: Float[Array, "size"], state: tuple[State, ...], steps: Steps
+    ) -> tuple[tuple[Any, ...], Steps]:
+        """The blend's Gaussian; also where the root is free, its tilt follows the components' expectation."""
+        stage = int(np.flatnonzero(steps)[-1])
+        gap, covariance, _ = self.gaussian(q, state, stage=stage)
+        expected = self.space.integrate(q, gap)
+        return fixed(expected[ROOT_SIZE:], covariance, root=expected[:ROOT_SIZE]), (steps[stage],)
+
+    def moved(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
     ) -> tuple[State, ...]:
         """The updated states of all components."""
-        return tuple(guide.pulled(chart.own(q), targets, own) for _, guide, chart, own in self.shared(state))
+        return tuple(guide.moved(chart.own(q), targets, own) for _, guide, chart, own in self.shared(state))
 
-    def misfit(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
+    def score(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
         """The weighted sum of the components' misfits."""
         return sum(
             weight * guide.misfit(chart.own(q), own) for weight, guide, chart, own in self.shared(state)

@@ -1,7 +1,17 @@
-"""Clusters of poses as Gaussians (Huang et al. 2017, section 4.2): learning, and low-rank covariances.
+"""Clusters of poses: k-medoids, and Gaussians of the clusters (Huang et al. 2017, section 4.2).
+
+Clusters of poses as Gaussians (Huang et al. 2017, section 4.2): learning, and low-rank covariances.
 
 A few poses determine little in 70 dimensions, so a cluster's covariance is half its own and half the one pooled over
 all clusters, plus beta I. This makes every cluster, and every mixture with positive weights, positive definite.
+
+Voronoi-iteration k-medoids (Park and Jun 2009), for many poses: never all pairs in memory.
+
+Medoids are real poses. Each round assigns every pose to its nearest medoid and moves each medoid to the member with the
+smallest summed distance to the others. Park and Jun start from the most central objects of the whole set, which needs
+all pairs and puts the medoids close together; we start from poses drawn far from those drawn before (k-means++, Arthur
+and Vassilvitskii 2007), which needs k passes and spreads them. In large clusters the medoid is searched among the
+members nearest to their mean, and a cluster whose members did not change keeps its medoid.
 """
 
 from __future__ import annotations
@@ -12,9 +22,92 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.priors import medoids
+from poise.errors import InvalidValueError
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
+
+# --- k-medoids --------------------------------------------------------------------------------------------------------
+
+
+_CHUNK = 2048
+_CANDIDATES = 256  # members, nearest to the mean, among which a medoid is searched
+
+
+def cluster(
+    points: Float[Array, "points dimensions"],
+    count: int,
+    *,
+    rng: np.random.Generator,
+    rounds: int = 20,
+    progress: Callable[[float], None] = lambda _: None,
+) -> tuple[Int[Array, "clusters"], Int[Array, "points"]]:
+    """Indices of the medoids, and for each point the number of its cluster. No cluster is empty."""
+    if count < 1:
+        raise InvalidValueError(f"the number of clusters must be at least 1; got {count}")
+    points = np.ascontiguousarray(points, dtype=np.float64)
+    squares = np.einsum("ij,ij->i", points, points)
+    medoids = _spread_start(points, squares, min(count, len(points)), rng)
+    labels = np.full(len(points), -1)
+    for turn in range(rounds):
+        before, labels = labels, _assign(points, squares, medoids)
+        moved = np.flatnonzero(labels != before)
+        for k in np.unique(np.concatenate([labels[moved], before[moved]])):
+            if k >= 0:
+                medoids[k] = _medoid(points, np.flatnonzero(labels == k), int(medoids[k]))
+        progress((turn + 1) / rounds)
+        if len(moved) == 0:
+            break
+    labels = _assign(points, squares, medoids)
+    kept = np.unique(labels)  # duplicate poses can leave a medoid without members
+    return medoids[kept], np.searchsorted(kept, labels)
+
+
+def _spread_start(
+    points: Array, squares: Array, count: int, rng: np.random.Generator
+) -> Int[Array, "clusters"]:
+    chosen = [int(rng.integers(len(points)))]
+    nearest = _squared_to(points, squares, chosen[0])
+    while len(chosen) < count:
+        total = nearest.sum()
+        if total <= 0:  # fewer distinct poses than clusters
+            break
+        pick = int(np.searchsorted(np.cumsum(nearest), rng.uniform(0.0, total)))
+        chosen.append(min(pick, len(points) - 1))
+        nearest = np.minimum(nearest, _squared_to(points, squares, chosen[-1]))
+    return np.array(chosen)
+
+
+def _squared_to(points: Array, squares: Array, index: int) -> Array:
+    return np.asarray(np.maximum(squares - 2.0 * points @ points[index] + squares[index], 0.0))
+
+
+def _assign(points: Array, squares: Array, medoids: Array) -> Int[Array, "points"]:
+    labels = np.empty(len(points), dtype=np.int64)
+    centres, offsets = points[medoids], squares[medoids]
+    for begin in range(0, len(points), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        labels[part] = np.argmin(offsets - 2.0 * points[part] @ centres.T, axis=1)
+    return labels
+
+
+def _medoid(points: Array, members: Array, old: int) -> int:
+    """The member with the smallest summed distance to the other members."""
+    if len(members) == 0:
+        return old
+    own = points[members]
+    from_mean = np.linalg.norm(own - own.mean(axis=0), axis=1)
+    candidates = np.sort(np.argsort(from_mean, kind="stable")[:_CANDIDATES])
+    squares = np.einsum("ij,ij->i", own, own)
+    sums = np.zeros(len(candidates))
+    for begin in range(0, len(members), _CHUNK):
+        part = slice(begin, begin + _CHUNK)
+        squared = squares[candidates, None] - 2.0 * own[candidates] @ own[part].T + squares[part]
+        sums += np.sqrt(np.maximum(squared, 0.0)).sum(axis=1)
+    return int(members[candidates[np.argmin(sums)]])
+
+
+# --- Gaussians --------------------------------------------------------------------------------------------------------
+
 
 BETA = 1e-3  # radians squared, added to every covariance
 POOLED_SHARE = 0.5  # of the pooled covariance in each cluster's own
@@ -47,7 +140,7 @@ def learn(
     With `published`, poses are compared by their angles, and each cluster's covariance is its own plus beta I.
     """
     compared = maps if published else maps * influence(space)
-    _, labels = medoids.cluster(compared, count, rng=rng, progress=progress)
+    _, labels = cluster(compared, count, rng=rng, progress=progress)
     blocks, size = blocks_of(lengths), maps.shape[1]
     number = int(labels.max()) + 1
     means, covariances = np.empty((number, size)), np.empty((number, size, size))

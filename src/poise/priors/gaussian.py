@@ -27,6 +27,7 @@ from typing import Annotated, Any, Literal, NamedTuple
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.bounds import is_number
 from poise.compiled import compiled
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.tables import Range
@@ -36,21 +37,20 @@ from poise.gp.covariance import LAPLACIAN
 from poise.gp.regression import add_prediction
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
-from poise.priors import mgik, predicting
-from poise.priors.forms import answer
-from poise.priors.limbs import limb_groups, unmoved_apart
-from poise.priors.model_file import Stored
+from poise.priors import registry
 from poise.priors.poses import (
     Prepared,
     common_frames,
     handle_positions,
+    limb_groups,
     limits_of,
     motion_hash,
     prepared_for,
+    unmoved_apart,
     upright,
 )
-from poise.priors.predicting import PredictingGuide
-from poise.priors.registry import PriorOptions
+from poise.priors.predicting import PredictingGuide, answer_from_handles
+from poise.priors.registry import PriorOptions, Stored
 from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, choice, flag, real
 from poise.skeleton.kernels import ROOT_SIZE
@@ -61,8 +61,16 @@ from poise.types import Array
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 LENDING = 2.0  # in cluster spacings of the target space: distance over which clusters share their covariances
 STRONGEST = 4  # clusters in a mixed covariance
-OURS = "limbs"
+OURS, PUBLISHED = "limbs", "huang2017"
 PREPARED = 16  # sets of handles whose predictions are cached
+
+
+@dataclass(frozen=True)
+class Balance:
+    """The weights of Eq. 10 as published: lambda_1 of the step, and lambda_0, which the residual scales to lambda_2."""
+
+    step: float = 1e-3
+    prior: float = 1e-3
 
 
 @dataclass(frozen=True)
@@ -109,9 +117,9 @@ class GaussianPrior(Savable):
         _declared,
         {"clusters": 2000},
         later={
-            "method": (choice(OURS, mgik.NAME), OURS),
-            "lambda_1": (real(0.0, 1e6), mgik.Balance.step),
-            "lambda_0": (real(0.0, 1e6), mgik.Balance.prior),
+            "method": (choice(OURS, PUBLISHED), OURS),
+            "lambda_1": (real(0.0, 1e6), Balance.step),
+            "lambda_0": (real(0.0, 1e6), Balance.prior),
         },
     )
 
@@ -130,8 +138,8 @@ class GaussianPrior(Savable):
         self.shares = read_only(shares)
         self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
         self.factors: tuple[Array, Array] | None = None
-        self.method, self.balance = OURS, mgik.Balance()
-        self._prepared: Prepared[GaussianGuide | mgik.PublishedGuide] = {}
+        self.method, self.balance = OURS, Balance()
+        self._prepared: Prepared[PredictingGuide] = {}
         self._precisions, self._log_normalisers = _density_terms(self.covariances)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
@@ -144,23 +152,25 @@ class GaussianPrior(Savable):
         clusters: int = 100,
         rank: int | None = None,
         method: str = OURS,
-        lambda_1: float = mgik.Balance.step,
-        lambda_0: float = mgik.Balance.prior,
+        lambda_1: float = Balance.step,
+        lambda_0: float = Balance.prior,
         seed: int = 0,
         progress: Callable[[float], None] = lambda _: None,
     ) -> GaussianPrior:
         """Learn from clips of one topology; the first clip's limb lengths are kept.
 
         With a rank, each covariance is stored as `rank` directions and a diagonal, in a fraction of the file size.
-        With `method="huang2017"`, everything is as published (`mgik`).
+        With `method="huang2017"`, everything is as published (`evaluation.published.huang2017`).
         """
-        if method not in (OURS, mgik.NAME):
-            raise UnknownNameError("method of gaussian models", method, (OURS, mgik.NAME))
+        if method not in (OURS, PUBLISHED):
+            raise UnknownNameError("method of gaussian models", method, (OURS, PUBLISHED))
+        if not is_number(clusters) or clusters < 1 or clusters != int(clusters):
+            raise InvalidValueError(f"`clusters` must be a whole number of at least 1; got {clusters!r:.40}")
         skeleton, quaternions = common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
         rng, lengths = np.random.default_rng(seed), [len(motion) for motion in motions]
-        published = method == mgik.NAME
+        published = method == PUBLISHED
         learned = gaussians.learn(
             space, maps, lengths=lengths, count=clusters, rng=rng, published=published, progress=progress
         )
@@ -170,7 +180,7 @@ class GaussianPrior(Savable):
             space, learned.means, covariances,
             shares=learned.shares, blocks=learned.blocks, limits=limits_of(space, maps),
         )  # fmt: skip
-        prior.factors, prior.method, prior.balance = factors, method, mgik.Balance(lambda_1, lambda_0)
+        prior.factors, prior.method, prior.balance = factors, method, Balance(lambda_1, lambda_0)
         sample = maps[:: max(1, len(maps) // 2000)]
         prior.quantiles = read_only(np.percentile(prior._log_density(sample), np.arange(101)))
         prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
@@ -187,7 +197,7 @@ class GaussianPrior(Savable):
             shares=arrays["shares"], blocks=arrays["blocks"], limits=stored.limits,
         )  # fmt: skip
         prior.factors, prior.method = factors, header["method"]
-        prior.balance = mgik.Balance(header["lambda_1"], header["lambda_0"])
+        prior.balance = Balance(header["lambda_1"], header["lambda_0"])
         prior.quantiles, prior.clips = read_only(arrays["quantiles"]), tuple(map(tuple, header["clips"]))
         return prior
 
@@ -233,10 +243,10 @@ class GaussianPrior(Savable):
         prior._prepared = {}
         return prior
 
-    def guide(self, handles: Handles, *, fps: float | None = None) -> GaussianGuide | mgik.PublishedGuide:
+    def guide(self, handles: Handles, *, fps: float | None = None) -> PredictingGuide:
         """Return the guide that predicts poses from the positions of these handles; frames are independent."""
         del fps
-        make = mgik.PublishedGuide if self.method == mgik.NAME else GaussianGuide
+        make = GaussianGuide if self.method == OURS else registry.PUBLISHED_GUIDES[self.method]
         return prepared_for(handles, self._prepared, partial(make, self), most=PREPARED)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
@@ -293,7 +303,7 @@ class GaussianGuide(PredictingGuide):
         self, targets: Float[Array, "handles 3"]
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
-        return self.expectation(_AT_ORIGIN, self.resumed(_AT_ORIGIN, np.ascontiguousarray(targets)))
+        return self.resumed(_AT_ORIGIN, np.ascontiguousarray(targets)).maps
 
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the cluster whose handles fit best in a rigid alignment, kept upright if that is enough."""
@@ -344,7 +354,7 @@ def _place_root(predictor: GaussianPredictor, targets: Array, root: Array) -> No
     closest_root(predictor.points, targets, root, False)
 
 
-answer(GaussianPredictor, {predicting.predict: _predict, predicting.place_root: _place_root})
+answer_from_handles(GaussianPredictor, predict_by=_predict, place_root_by=_place_root)
 
 
 @compiled

@@ -9,19 +9,18 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass
 from itertools import permutations
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import Any, cast
 
 import numpy as np
 
 from poise.bounds import FARTHEST, checked_depth, checked_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file, replacing
-from poise.priors.held_out import HeldOut, kept
-from poise.priors.known_frames import KnownFrames
+from poise.priors.evidence import HeldOut, KnownFrames, kept
 from poise.priors.prior import Prior
+from poise.priors.registry import PRIORS, Storable, Stored
 from poise.schema import (
     Declared,
     Indices,
@@ -40,54 +39,22 @@ from poise.types import Array
 
 VERSION = 1
 MOST_JOINTS = 1000
-
-
-@dataclass(frozen=True, eq=False)
-class Stored:
-    """The contents of a model file: the body, and the results of the prior's `arrays()` and `header()`."""
-
-    space: PoseSpace
-    limits: JointLimits | None
-    arrays: Mapping[str, Array]
-    header: Mapping[str, Any]
-    parts: tuple[Prior, ...] = ()  # the models that it is made of, if its schema has parts
-
-
-@runtime_checkable
-class Storable(Prior, Protocol):
-    """The interface of a prior that can be stored in a file."""
-
-    kind: str
-    schema: Schema
-
-    @property
-    def summary(self) -> str:
-        """A short description of the learned model."""
-        ...
-
-    def arrays(self) -> dict[str, Array]:
-        """The learned arrays, by name."""
-        ...
-
-    def header(self) -> dict[str, Any]:
-        """Its other settings, as JSON."""
-        ...
-
-    @classmethod
-    def restored(cls, stored: Stored) -> Storable:
-        """Create the prior from the contents of a file."""
-        ...
+# Raised by a model that does not fit its kind.
+_INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, PoiseError)
 
 
 def save(prior: Storable, path: str | Path) -> None:
-    """Write a prior to a file atomically."""
+    """Write a prior to a file atomically; raise if `load` could not restore it."""
     from safetensors.numpy import save as to_bytes
 
     arrays, header = packed(prior)
-    header |= {"version": VERSION, "units": "m, rad"}
-    data = to_bytes(
-        {name: np.ascontiguousarray(value) for name, value in arrays.items()}, {"poise": json.dumps(header)}
-    )
+    text = json.dumps(header | {"version": VERSION, "units": "m, rad"})
+    arrays = {name: np.asarray(value, order="C") for name, value in arrays.items()}
+    try:
+        unpacked(arrays, json.loads(text))
+    except _INCOMPLETE as error:
+        raise InvalidValueError(f"this {prior.kind} model could not be opened again: {error}") from error
+    data = to_bytes(arrays, {"poise": text})
     with replacing(path, "wb") as file:
         file.write(data)
 
@@ -97,11 +64,8 @@ def load(path: str | Path | None = None) -> Storable:
 
     Raises if the file is not a model, is truncated or is newer than this Poise.
     """
-    from poise.priors.registry import PRIORS  # which imports this module
-    from poise.priors.universal.prior import UniversalPrior  # and this one too
-
     if path is None:
-        return UniversalPrior()
+        return cast(Storable, cast(Any, PRIORS["universal"])())
     path = Path(path)
     arrays, header = _read(path)
     version, kind = header.get("version", 0), header.get("kind")
@@ -114,7 +78,7 @@ def load(path: str | Path | None = None) -> Storable:
     try:
         whole(1, VERSION)(version, "version")
         return unpacked(arrays, header)
-    except (KeyError, TypeError, ValueError, IndexError, PoiseError) as error:
+    except _INCOMPLETE as error:
         raise ParseError(f"not a complete {kind} model: {error}", path=path) from error
 
 
@@ -132,8 +96,6 @@ def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
 
 def unpacked(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> Storable:
     """Create the prior from the result of `packed`, after checking all that its kind declares."""
-    from poise.priors.registry import PRIORS
-
     _BODY.checked_header(header)
     kind = PRIORS.named(header["kind"])
     schema, (space, limits) = kind.schema, _body(arrays, header["skeleton"])

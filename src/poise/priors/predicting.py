@@ -1,22 +1,23 @@
-"""Guides that predict mean and covariance of the pose from handle positions in the root's frame.
+"""Guides whose state is a prediction of the whole pose, such as one from handle positions in the root's frame.
 
-A *predictor* is a named tuple with compiled implementations of `predict` and `place_root` (see `forms.answer`), for
-which a whole solve is compiled, or any object with those two as methods, for which the same functions run in the
-interpreter.
+A *predictor* is a named tuple with compiled implementations of `begin` and `again` (see `forms.answer`), for which a
+whole solve is compiled. One that predicts the maps from handles alone implements `predict` and `place_root`
+(`answer_from_handles`); a guide without a predictor has the same two as methods, and they run in the interpreter.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from numba.extending import register_jitable
 
 from poise.compiled import compiled
-from poise.priors.forms import FREE_ROOT, fixed, settled
-from poise.priors.prior import ALL, Guide, Information, Plan, Start, Steps
+from poise.priors.forms import FREE_ROOT, answer, fixed, root_gap, settled
+from poise.priors.prior import ALL, Gaussian, Guide, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz, point_on
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.types import Array
@@ -26,23 +27,93 @@ _FAR = 0.12  # metres: handle residual in the predicted pose above which a start
 
 
 class Predicted(NamedTuple):
-    """A prediction over all degrees of freedom, the root's free, and the root that its targets are relative to."""
+    """A prediction over all degrees of freedom.
 
-    mean: Float[Array, "maps"]
+    If it is `rooted`, the root is predicted too; else it is free, and the mean has the one that targets were seen from.
+    """
+
+    mean: Float[Array, "size"]
     covariance: Float[Array, "freedoms freedoms"]
-    root: Float[Array, "7"]
+    metric: Float[Array, "freedoms freedoms"]  # the covariance by which handles are met
+    rooted: Bool[Array, "1"]
+    kept: Array  # what a predictor notes for itself
+
+    @classmethod
+    def blank(cls, space: PoseSpace, *, own_metric: bool = False, kept: int = 0) -> Predicted:
+        """Allocate a prediction."""
+        covariance = np.empty((space.freedoms, space.freedoms))
+        metric = np.empty_like(covariance) if own_metric else covariance
+        return cls(np.empty(space.size), covariance, metric, np.zeros(1, dtype=np.bool_), np.empty(kept))
+
+    @property
+    def maps(self) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the maps."""
+        return self.mean[ROOT_SIZE:], self.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
+
+    def around(self, q: Float[Array, "size"]) -> Gaussian:
+        """The prediction as a Gaussian around a pose."""
+        gap, rooted = np.zeros(len(q) - 1), bool(self.rooted[0])
+        if rooted:
+            root_gap(q, self.mean, gap)
+        gap[ROOT_FREEDOMS:] = self.mean[ROOT_SIZE:] - q[ROOT_SIZE:]
+        return Gaussian(gap, self.covariance.copy(), rooted)
 
 
-class PredictingGuide(Guide):
-    """A guide whose state is a prediction of the pose from targets in the root's frame.
+class PredictedGuide(Guide):
+    """A guide whose state is a prediction, by its compiled predictor."""
+
+    def __init__(self, space: PoseSpace, handles: Handles) -> None:
+        self.space, self.handles = space, handles
+
+    def blank(self) -> Predicted:
+        """Allocate a prediction of the predictor."""
+        return Predicted.blank(self.space)
+
+    def starts(
+        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
+    ) -> list[Start]:
+        """The prediction itself, from a root that fits the targets; without handles, the pose unchanged."""
+        q, predicted = q.copy(), self.blank()
+        how, predictor = (enter, self) if self.predictor is None else (_begin, self.predictor)
+        how(
+            predictor, q, targets, *self.space.tree, self.handles.joints, self.handles.offsets, free_root,
+            predicted,
+        )  # fmt: skip
+        return [Start(q, predicted)]
+
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
+        """The prediction relative to the root of a pose."""
+        predicted = self.blank()
+        how, predictor = (predict_from, self) if self.predictor is None else (_again, self.predictor)
+        how(predictor, q, targets, *self.space.tree, predicted)
+        return predicted
+
+    def gaussian(self, q: Float[Array, "size"], state: Predicted, *, stage: int = -1) -> Gaussian:
+        """The prediction."""
+        del stage
+        return state.around(q)
+
+    def expectation(
+        self, q: Float[Array, "size"], state: Predicted
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """The predicted maps."""
+        del q
+        return state.maps
+
+    def forms(self, q: Float[Array, "size"], state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+        """One Gaussian, by the metric to meet handles."""
+        del q
+        root = state.mean[:ROOT_SIZE] if state.rooted[0] else None
+        return fixed(state.mean[ROOT_SIZE:], state.metric, root=root), steps
+
+
+class PredictingGuide(PredictedGuide):
+    """A guide that predicts the maps from targets in the root's frame; the root is free.
 
     A prior of this kind defines only its prediction (`__call__`) and the placement of a root (`place_root`).
     """
 
     plan = Plan(finer=((ALL,),) * ROUNDS)
-
-    def __init__(self, space: PoseSpace, handles: Handles) -> None:
-        self.space, self.handles = space, handles
 
     @abstractmethod
     def __call__(
@@ -54,78 +125,34 @@ class PredictingGuide(Guide):
     def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root position and orientation for which the prior's poses fit the world targets best."""
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
-        """The prediction itself, from a root that fits the targets; without handles, the pose unchanged."""
-        q, predicted = q.copy(), self.blank()
-        how, predictor = (enter, self) if self.predictor is None else (_compiled_enter, self.predictor)
-        how(
-            q, targets, predictor, *self.space.tree, self.handles.joints, self.handles.offsets, free_root,
-            *predicted,
-        )  # fmt: skip
-        return [Start(q, predicted)]
-
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
-        """The prediction relative to the root of a pose."""
-        predicted = self.blank()
-        how, predictor = (
-            (predict_from, self) if self.predictor is None else (_compiled_predict_from, self.predictor)
-        )
-        how(q, targets, predictor, *predicted)
-        return predicted
-
-    def forms(self, q: Float[Array, "size"], state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
-        """One Gaussian, with no information about the root."""
-        del q
-        return fixed(state.mean, state.covariance), steps
-
-    def follow(
+    def moved(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
     ) -> Predicted:
         """The prediction depends on the root: repeat it if the root has moved far."""
-        return state if len(targets) == 0 or settled(q, state.root) else self.resumed(q, targets)
+        return state if len(targets) == 0 or settled(q, state.mean) else self.resumed(q, targets)
 
-    def expectation(
-        self, q: Float[Array, "size"], state: Predicted
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """The prediction."""
-        del q
-        return state.mean, state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
 
-    def gaussian(self, q: Float[Array, "size"], state: Predicted, *, stage: int = -1) -> Information:
-        """The prediction around a pose; the root is free."""
-        del stage
-        pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
-        own = np.linalg.inv(state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:])
-        precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = own
-        pull[ROOT_FREEDOMS:] = own @ (state.mean - q[ROOT_SIZE:])
-        return Information(pull, precision)
+# --- predictors -------------------------------------------------------------------------------------------------------
 
-    def spread(
-        self, q: Float[Array, "size"], state: Predicted
-    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """The prediction."""
-        return np.concatenate([np.zeros(ROOT_FREEDOMS), state.mean - q[ROOT_SIZE:]]), state.covariance.copy()
 
-    def pulled(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
-    ) -> Predicted:
-        """A new prediction relative to the root of the new pose."""
-        del state
-        return self.resumed(q, targets)
+def begin(
+    predictor: Any,
+    q: Array,
+    targets: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    free_root: bool,
+    out: Predicted,
+) -> bool:
+    """Move a start to the predicted pose, and write the prediction; return whether it is rooted."""
+    raise TypeError(f"{type(predictor).__name__} has no compiled form")
 
-    def misfit(self, q: Float[Array, "size"], state: Predicted) -> float:
-        """Half the squared Mahalanobis distance from the prediction."""
-        gap = q[ROOT_SIZE:] - state.mean
-        return float(0.5 * gap @ np.linalg.solve(state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:], gap))
 
-    def blank(self) -> Predicted:
-        """Allocate a prediction."""
-        freedoms = self.space.freedoms
-        return Predicted(
-            np.empty(freedoms - ROOT_FREEDOMS), np.empty((freedoms, freedoms)), np.empty(ROOT_SIZE)
-        )
+def again(predictor: Any, q: Array, targets: Array, links: Array, rest: Array, out: Predicted) -> None:
+    """Predict for targets relative to the root of a pose."""
+    raise TypeError(f"{type(predictor).__name__} has no compiled form")
 
 
 def predict(predictor: Any, targets: Array, mean: Array, covariance: Array) -> None:
@@ -140,67 +167,78 @@ def place_root(predictor: Any, targets: Array, root: Array) -> None:
 
 @register_jitable
 def enter(
+    predictor: Any,
     q: Array,
     targets: Array,
-    predictor: Any,
     links: Array,
     rest: Array,
     joints: Array,
     offsets: Array,
     free_root: bool,
-    mean: Array,
-    covariance: Array,
-    root: Array,
-) -> None:
-    """Move a start to the predicted pose; a free root is moved to fit the targets.
+    out: Predicted,
+) -> bool:
+    """`begin` for predictors of the maps; a free root is moved to fit the targets.
 
     The root of a previous frame moves with its handles; any other start gets a new root.
     """
     if free_root and len(targets) > 0:
-        gaps = _gaps(q, links, rest, joints, offsets, targets)
+        gaps = handle_gaps(q, links, rest, joints, offsets, targets)
         for h in range(len(gaps)):
             for i in range(3):
                 q[i] += gaps[h, i] / len(gaps)
-    predict_from(q, targets, predictor, mean, covariance, root)
+    predict_from(predictor, q, targets, links, rest, out)
     if len(targets) == 0:
-        return
-    if free_root and _farthest(q, mean, links, rest, joints, offsets, targets) > _FAR:
+        return False
+    if free_root and np.abs(handle_gaps(out.mean, links, rest, joints, offsets, targets)).max() > _FAR:
         place_root(predictor, targets, q[:ROOT_SIZE])
-        predict_from(q, targets, predictor, mean, covariance, root)
-    q[ROOT_SIZE:] = mean
+        predict_from(predictor, q, targets, links, rest, out)
+    q[ROOT_SIZE:] = out.mean[ROOT_SIZE:]
+    return False
 
 
 @register_jitable
-def predict_from(
-    q: Array, targets: Array, predictor: Any, mean: Array, covariance: Array, root: Array
+def predict_from(predictor: Any, q: Array, targets: Array, links: Array, rest: Array, out: Predicted) -> None:
+    """`again` for predictors of the maps."""
+    out.rooted[0] = False
+    free_of_root(out.covariance)
+    out.mean[:ROOT_SIZE] = q[:ROOT_SIZE]
+    predict(predictor, in_root_frame(q, targets), out.mean[ROOT_SIZE:], out.covariance)
+
+
+def answer_from_handles(
+    kind: type, *, predict_by: Callable[..., Any], place_root_by: Callable[..., Any]
 ) -> None:
-    """Predict over all degrees of freedom for targets relative to the root of a pose."""
+    """Register the compiled implementations of a predictor of the maps."""
+    answer(kind, {predict: predict_by, place_root: place_root_by, begin: enter, again: predict_from})
+
+
+@compiled
+def _begin(
+    predictor: Any,
+    q: Array,
+    targets: Array,
+    links: Array,
+    rest: Array,
+    joints: Array,
+    offsets: Array,
+    free_root: bool,
+    out: Predicted,
+) -> bool:
+    return begin(predictor, q, targets, links, rest, joints, offsets, free_root, out)
+
+
+@compiled
+def _again(predictor: Any, q: Array, targets: Array, links: Array, rest: Array, out: Predicted) -> None:
+    again(predictor, q, targets, links, rest, out)
+
+
+@compiled
+def free_of_root(covariance: Array) -> None:
+    """Write a covariance's rows and columns of a root of which nothing is known."""
     covariance[:ROOT_FREEDOMS, :] = 0.0
     covariance[:, :ROOT_FREEDOMS] = 0.0
     for i in range(ROOT_FREEDOMS):
         covariance[i, i] = FREE_ROOT
-    root[:] = q[:ROOT_SIZE]
-    predict(predictor, in_root_frame(q, targets), mean, covariance)
-
-
-_compiled_enter, _compiled_predict_from = compiled(enter), compiled(predict_from)
-
-
-def farthest_gap(
-    space: PoseSpace, q: Float[Array, "size"], handles: Handles, targets: Float[Array, "handles 3"]
-) -> float:
-    """The largest component of the handle residuals in a pose."""
-    return float(np.abs(_gaps(q, *space.tree, handles.joints, handles.offsets, targets)).max())
-
-
-def carried(
-    space: PoseSpace, q: Float[Array, "size"], handles: Handles, targets: Float[Array, "handles 3"]
-) -> tuple[Float[Array, "size"], float]:
-    """A pose moved along with its handles, and the largest component of what they still lack."""
-    gaps = _gaps(q, *space.tree, handles.joints, handles.offsets, targets)
-    way, moved = gaps.mean(axis=0), q.copy()
-    moved[:3] += way
-    return moved, float(np.abs(gaps - way).max())
 
 
 @compiled
@@ -216,17 +254,8 @@ def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> 
 
 
 @compiled
-def _farthest(
-    q: Array, maps: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array
-) -> float:
-    """The largest component of the handle residuals in a pose of these maps at the root of q."""
-    expected = q.copy()
-    expected[ROOT_SIZE:] = maps
-    return np.abs(_gaps(expected, links, rest, joints, offsets, targets)).max()
-
-
-@compiled
-def _gaps(q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array) -> Array:
+def handle_gaps(q: Array, links: Array, rest: Array, joints: Array, offsets: Array, targets: Array) -> Array:
+    """What each handle lacks to its target in a pose."""
     count = len(links)
     positions, matrices, axes = np.empty((count, 3)), np.empty((count, 3, 3)), np.empty((count, 3, 3))
     forward(q, links, rest, positions, matrices, axes)

@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError
-from poise.priors.forms import FREE_ROOT
+from poise.priors.forms import FREE_ROOT, fixed
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -27,6 +27,7 @@ Steps = tuple[int, ...]
 
 LOOSE_JOINT = 100.0  # radians squared: variance of a joint without any information
 _NO_STATE = np.empty(0)
+_ROOT = np.arange(ROOT_FREEDOMS)
 ALL = -1  # as many steps as the solver's settings allow
 STIFFEST = (
     2e3  # per radian squared: largest precision of a joint in a sequence (about a degree), against pops
@@ -54,11 +55,38 @@ class Start(NamedTuple):
     state: State
 
 
+class Gaussian(NamedTuple):
+    """A Gaussian around a pose q over all degrees of freedom: the gap m - q to its mean m, and its covariance.
+
+    Where nothing is known the covariance is large: `FREE_ROOT` of the root's degrees of freedom unless it is `rooted`.
+    """
+
+    gap: Float[Array, "freedoms"]
+    covariance: Float[Array, "freedoms freedoms"]
+    rooted: bool = False
+
+    def information(self) -> Information:
+        """The same as precision and pull, which are zero where nothing is known."""
+        precision = np.linalg.inv(self.covariance)
+        precision = 0.5 * (precision + precision.T)
+        if not self.rooted:
+            precision[_ROOT, _ROOT] -= 1.0 / FREE_ROOT
+        return Information(precision @ self.gap, precision)
+
+
 class Information(NamedTuple):
-    """A Gaussian around a pose q: precision P and pull P (m - q). Parts of a blend are added."""
+    """A Gaussian around a pose q as precision P and pull P (m - q), which add where Gaussians are multiplied."""
 
     pull: Float[Array, "freedoms"]
     precision: Float[Array, "freedoms freedoms"]
+
+    def gaussian(self) -> Gaussian:
+        """The same as gap and covariance, which is large where nothing is known."""
+        precision, known = self.precision.copy(), np.diag(self.precision) > 0.0
+        precision[~known, ~known] += 1.0 / LOOSE_JOINT
+        precision[_ROOT, _ROOT] += 1.0 / FREE_ROOT
+        covariance = np.linalg.inv(precision)
+        return Gaussian(covariance @ self.pull, 0.5 * (covariance + covariance.T))
 
 
 class Facing(NamedTuple):
@@ -79,33 +107,58 @@ class Asked(NamedTuple):
     facing: Facing | None = None
     points: Float[Array, "handles 3"] | None = None
     """Targets of the handles in the frame of a given root."""
+    free_root: bool = False
 
 
 class Guide(ABC):
-    """A prior prepared for one set of handles and a frame rate: the only part that a solve sees."""
+    """A prior prepared for one set of handles and a frame rate: the only part that a solve sees.
 
-    plan: Plan
+    Its state at a pose is whatever it needs besides the pose: a prediction, a latent point, those of its parts. A guide
+    says where to start, what state belongs to a pose, and one Gaussian around a pose in a state. All else is optional.
+    """
+
+    plan: Plan = Plan(finer=((ALL,),))
     space: PoseSpace
     together: float = -1.0  # distance below which the states of two starts count as the same
-    solving: str = "map"  # the default method; guides of published methods have their own
-
-    @property
-    def predictor(self) -> Any:
-        """The compiled predictor of poses (see `predicting`), if there is one."""
-        return None
-
-    def blank(self) -> State:
-        """Allocate a prediction of the predictor."""
-        raise InvalidValueError("this model has no predictor")
-
-    def ask(self, asked: Asked) -> None:  # noqa: B027  # most guides use the targets alone
-        """Receive the inputs of the next solve; each guide uses those it supports."""
+    faces: bool = False  # whether it uses orientation targets (`Asked.facing`)
 
     @abstractmethod
     def starts(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
     ) -> list[Start]:
         """Poses to start from for these targets, the most promising first; their root is q's or placed again."""
+
+    @abstractmethod
+    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> State:
+        """The state for a pose from any source."""
+
+    @abstractmethod
+    def gaussian(self, q: Float[Array, "size"], state: State, *, stage: int = -1) -> Gaussian:
+        """The Gaussian around a pose in a state, at a stage of the plan (the last one is the finest)."""
+
+    # --- what most guides can leave as it is -----------------------------------------------------------------------
+
+    def method(self, root: str) -> str:
+        """The method that solves its problems by default; guides of published methods have their own."""
+        del root
+        return "map"
+
+    def ask(self, asked: Asked) -> None:  # noqa: B027  # most guides use the targets alone
+        """Receive the inputs of the next solve; each guide uses those it supports."""
+
+    def moved(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State) -> State:
+        """The state after a round has moved the pose; the same object if another round would change nothing."""
+        del q, targets
+        return state
+
+    def score(self, q: Float[Array, "size"], state: State) -> float:
+        """The negative log density of a pose up to a constant, by which several solutions are ranked."""
+        gap, covariance, _ = self.gaussian(q, state)
+        return float(0.5 * gap @ np.linalg.solve(covariance, gap))
+
+    def misfit(self, q: Float[Array, "size"], state: State) -> float:
+        """The score of a part of a blend, whose poses may be unlike those of every part."""
+        return self.score(q, state)
 
     def modes(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
@@ -114,27 +167,10 @@ class Guide(ABC):
         del q, targets, free_root
         return []
 
-    @abstractmethod
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> State:
-        """The state for a pose from any source."""
-
-    @abstractmethod
-    def forms(self, q: Float[Array, "size"], state: State, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
-        """The stages in the form of the compiled loop (see `forms`), and the steps of each."""
-
-    def moving(self, state: State) -> tuple[State, Float[Array, "state"]]:
-        """A copy of the state, and its part that the compiled loop moves in place."""
-        return state, _NO_STATE
-
     def onward(self, q: Float[Array, "size"], state: State) -> Float[Array, "size"]:
         """The start pose of the next tracked solve, given the last pose and its state."""
         del state
         return q
-
-    def follow(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State) -> State:
-        """The state after a round has moved the pose; the same object if another round would change nothing."""
-        del q, targets
-        return state
 
     def alternative(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State
@@ -142,11 +178,6 @@ class Guide(ABC):
         """Another start for a tracked frame, if the handles fit one far from its state."""
         del q, targets, state
         return None
-
-    def loss(self, q: Float[Array, "size"], state: State) -> float:
-        """The negative log density of a pose, up to a constant, by which several solutions are ranked."""
-        del q, state
-        return 0.0
 
     def latents(self, state: State) -> tuple[Float[Array, "latent"], ...]:
         """The latent points of a state, one per style that takes part."""
@@ -160,44 +191,44 @@ class Guide(ABC):
         del q, x
         raise InvalidValueError("'lbfgs' and 'sqp' need a style; this model has no latent point")
 
-    @abstractmethod
+    # --- the compiled form, for speed ------------------------------------------------------------------------------
+
+    @property
+    def predictor(self) -> Any:
+        """The compiled predictor of poses (see `predicting`), if there is one."""
+        return None
+
+    def forms(self, q: Float[Array, "size"], state: State, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+        """The stages in the form of the compiled loop (see `forms`), and the steps of each."""
+        stage = int(np.flatnonzero(steps)[-1])
+        gap, covariance, rooted = self.gaussian(q, state, stage=stage)
+        expected = self.space.integrate(q, gap)
+        root = expected[:ROOT_SIZE] if rooted else None
+        return fixed(expected[ROOT_SIZE:], covariance, root=root), (steps[stage],)
+
+    def moving(self, state: State) -> tuple[State, Float[Array, "state"]]:
+        """A copy of the state, and its part that the compiled loop moves in place, instead of `moved`."""
+        return state, _NO_STATE
+
+    # --- what follows from the Gaussian ----------------------------------------------------------------------------
+
     def expectation(
         self, q: Float[Array, "size"], state: State
     ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """Mean and covariance of the exponential maps at a pose and its state."""
-
-    # --- as a part of a blend, or a frame of a sequence -----------------------------------------------------------
-
-    @abstractmethod
-    def gaussian(self, q: Float[Array, "size"], state: State, *, stage: int = -1) -> Information:
-        """The Gaussian around a pose over all degrees of freedom; zero precision where there is no information."""
-
-    @abstractmethod
-    def pulled(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State) -> State:
-        """The state after the blend has moved the pose; called after `gaussian`."""
-
-    @abstractmethod
-    def misfit(self, q: Float[Array, "size"], state: State) -> float:
-        """The negative log density of a pose, up to a constant."""
+        """Mean and covariance of the maps, of the Gaussian around its own mean in this state."""
+        maps = slice(ROOT_FREEDOMS, None)
+        for _ in range(2):
+            gap, covariance, _ = self.gaussian(q, state)
+            q = np.concatenate([q[:ROOT_SIZE], q[ROOT_SIZE:] + gap[maps]])
+        return q[ROOT_SIZE:], covariance[maps, maps]
 
     def around(self, q: Float[Array, "size"], points: Float[Array, "handles 3"]) -> Information:
         """The Gaussian around a pose with its handles at these points, with precision limited to `STIFFEST`."""
-        pull, precision = self.gaussian(q, self.resumed(q, points))
+        pull, precision = self.gaussian(q, self.resumed(q, points)).information()
         maps = slice(ROOT_FREEDOMS, None)
         softer = np.linalg.inv(np.eye(len(q) - ROOT_SIZE) + precision[maps, maps] / STIFFEST)
         pull[maps], precision[maps, maps] = softer @ pull[maps], softer @ precision[maps, maps]
         return Information(pull, 0.5 * (precision + precision.T))
-
-    def spread(
-        self, q: Float[Array, "size"], state: State
-    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """The gap from a pose to the mean of the Gaussian around it, and its covariance (large without information)."""
-        pull, precision = self.gaussian(q, state)
-        precision[np.diag_indices_from(precision)] += np.where(
-            np.arange(len(pull)) < ROOT_FREEDOMS, 1.0 / FREE_ROOT, 1.0 / LOOSE_JOINT
-        )
-        covariance = np.linalg.inv(precision)
-        return covariance @ pull, covariance
 
     def change(
         self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]

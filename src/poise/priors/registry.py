@@ -6,17 +6,19 @@ class method `learn` that takes clips and the options' arguments, and the method
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields
 from typing import Any, Protocol, runtime_checkable
 
 from poise.errors import InvalidValueError
 from poise.formats.tables import checked
 from poise.motion.motion import Motion
-from poise.priors.model_file import Storable, Stored
+from poise.priors.prior import Prior
 from poise.registry import Registry
 from poise.schema import Schema
-from poise.types import ShareProgress
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import JointLimits
+from poise.types import Array, ShareProgress
 
 
 @dataclass(frozen=True)
@@ -28,6 +30,43 @@ class PriorOptions:
         return {
             field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
         }
+
+
+@dataclass(frozen=True, eq=False)
+class Stored:
+    """The contents of a model file: the body, and the results of the prior's `arrays()` and `header()`."""
+
+    space: PoseSpace
+    limits: JointLimits | None
+    arrays: Mapping[str, Array]
+    header: Mapping[str, Any]
+    parts: tuple[Prior, ...] = ()  # the models that it is made of, if its schema has parts
+
+
+@runtime_checkable
+class Storable(Prior, Protocol):
+    """The interface of a prior that can be stored in a file."""
+
+    kind: str
+    schema: Schema
+
+    @property
+    def summary(self) -> str:
+        """A short description of the learned model."""
+        ...
+
+    def arrays(self) -> dict[str, Array]:
+        """The learned arrays, by name."""
+        ...
+
+    def header(self) -> dict[str, Any]:
+        """Its other settings, as JSON."""
+        ...
+
+    @classmethod
+    def restored(cls, stored: Stored) -> Storable:
+        """Create the prior from the contents of a file."""
+        ...
 
 
 @runtime_checkable
@@ -60,6 +99,15 @@ PRIORS: Registry[PriorKind] = Registry(
         "blend": "poise.priors.blend:BlendPrior",
     },
 )
+PUBLISHED_GUIDES: Registry[Callable[..., Any]] = Registry(
+    "published method",
+    {
+        "huang2017": "poise.evaluation.published.huang2017:PublishedGuide",
+        "chai2005": "poise.evaluation.published.chai2005:PublishedPoses",
+        "chai2005 markers": "poise.evaluation.published.chai2005:PublishedMarkers",
+    },
+)
+"""Guides of models learned as published: they serve comparisons only, and are imported at first use."""
 MADE = ("blend",)  # made from other models, not learned from clips
 _NEEDED = (
     *("kind", "about", "Options", "schema", "learn", "restored", "arrays", "header", "summary"),
@@ -99,6 +147,6 @@ def learn(
 
 
 def _learned(kind: str) -> PriorKind:
-    if kind in MADE:
+    if isinstance(kind, str) and kind in MADE:
         raise InvalidValueError(f"a {kind} is made from learned models, not from clips; choose another kind")
     return PRIORS.named(kind)

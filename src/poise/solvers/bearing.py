@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 from jaxtyping import Float
@@ -18,7 +17,7 @@ from poise.skeleton import clearance
 from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
-from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane, floor
+from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane
 from poise.types import Array
 
 Place = Float[Array, "3"] | Sequence[float]
@@ -30,7 +29,7 @@ FLOOR_ROLES = ("left_foot", "right_foot", "left_toes", "right_toes")
 TURN = 0.12  # radians: tolerance of the hips' heading
 SWAY = 0.02  # metres: tolerance of the centre of mass beyond the support
 MARGIN = 0.02  # metres: margin kept inside the edge of the support
-AWAY = 100.0  # metres to the point that the hips are aimed at: so far that their position does not change its direction
+AWAY = 5000.0  # metres to the point that a part is aimed at: so far that its position does not change its direction
 HEEL, TIP, SIDE = (
     0.35,
     0.35,
@@ -67,14 +66,10 @@ def facing(heading: Place, skeleton: Skeleton, *, at: Place, tolerance: float = 
     return LookAt("pelvis", aside, tuple(_body(skeleton).left), tolerance=tolerance, name="heading")
 
 
-def balanced(
-    places: Places, skeleton: Skeleton, *, held: Collection[str] = (), sway: float = SWAY
-) -> CentreOfMass | None:
-    """A soft constraint: the centre of mass stays over the support of a body with its parts at `places` (by role).
-
-    Low feet and knees carry weight; hands and hips only if they are in `held`.
-    """
-    return _balance(tuple(_carriers(places, skeleton, held)), sway)
+def balance_over(support: Float[Array, "4 2"], *, sway: float = SWAY) -> CentreOfMass:
+    """A soft constraint: the centre of mass stays over a support."""
+    corners = tuple([(x, z) for x, z in support.tolist()])
+    return CentreOfMass(corners, tolerance=sway, name="balance")
 
 
 def balanced_among(
@@ -85,7 +80,7 @@ def balanced_among(
     known = [corners for corners in found if corners is not None]
     if not known:
         return None
-    return CentreOfMass(list(_rectangle(np.concatenate(known), 0.0)), tolerance=SWAY, name="balance")
+    return balance_over(_rectangle(np.concatenate(known), 0.0))
 
 
 def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) -> Places:
@@ -108,8 +103,12 @@ def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) ->
 def support(
     places: Places, skeleton: Skeleton, *, held: Collection[str] = (), margin: float = MARGIN
 ) -> Float[Array, "4 2"] | None:
-    """Return the rectangle on the ground (x, z) that the centre of mass stays in; None if no foot is known."""
-    return _support(tuple(_carriers(places, skeleton, held)), margin)
+    """Return the rectangle on the ground (x, z) that the centre of mass stays in; None if no foot is known.
+
+    Low feet and knees carry weight; hands and hips only if they are in `held`.
+    """
+    carriers = _carriers(places, skeleton, held)
+    return _support(carriers, margin) if carriers else None
 
 
 def hanging(
@@ -123,7 +122,7 @@ def hanging(
     forward = np.zeros(3) if heading is None else np.asarray(heading)
     for side, outward in zip(SIDES, (1.0, -1.0), strict=True):
         parts = [f"{side}_{part}" for part in ("upper_arm", "forearm", "hand")]
-        if not set(parts) <= set(skeleton.roles) or not _below(skeleton, parts[0]).isdisjoint(busy):
+        if not set(parts) <= set(skeleton.roles) or not below(skeleton, parts[0]).isdisjoint(busy):
             continue
         aside = outward * np.array([forward[2], 0.0, -forward[0]])
         for upper, lower, sway, (ahead, out) in zip(parts[:-1], parts[1:], SWING, HANGS, strict=True):
@@ -134,63 +133,70 @@ def hanging(
     return found
 
 
-def apart(pose: Pose, *, nearby: float = NEARBY) -> list[Constraint]:
+def apart(
+    skeleton: Skeleton, positions: Float[Array, "joints 3"], *, nearby: float = NEARBY
+) -> list[Constraint]:
     """Soft constraints that keep limbs out of nearby body parts, or push them out.
 
     They give way a little, so a limb that one solve kept out is still nearby for the next.
     """
-    skeleton = pose.skeleton
-    if not skeleton.roles.keys() >= set(MAIN_ROLES):
+    if not skeleton.roles.keys() >= _MAIN_ROLES:
         return []
-    near = clearance.pairs_within(skeleton, pose.world[0], nearby)
-    if not near:
-        return []
-    trunk = [role for role in ("spine", "chest") if role in skeleton.roles]
-    return [
-        Apart(
-            limb, bone, clearance.between(skeleton, limb, part), tolerance=TOUCH, name=f"{limb} beside {bone}"
-        )
-        for limb, part in near
-        for bone in (trunk if part == "torso" else [part])
-    ]
+    found: list[Constraint] = []
+    for limb, part in clearance.pairs_within(skeleton, positions, nearby):
+        for bone in ("spine", "chest") if part == "torso" else (part,):
+            if bone in skeleton.roles:
+                found.append(_apart(skeleton, limb, part, bone))
+    return found
 
 
-def standing(pose: Pose) -> Plane | None:
-    """Put the lower foot on the floor, before any handle; None if it is there already, or if there are no feet."""
-    body, places = _body(pose.skeleton), places_of(pose)
-    sides = [side for side in SIDES if f"{side}_foot" in places]
-    lower = min(sides, key=lambda side: _height(places, body, side), default=None)
-    if lower is None or abs(_height(places, body, lower)) < SWAY:
-        return None
+def standing(
+    skeleton: Skeleton, positions: Float[Array, "joints 3"], *, floor: float = 0.0
+) -> list[Constraint]:
+    """Put the lower foot on the floor, before any handle; nothing if it is there already, or if there are no feet."""
+    body, places = _body(skeleton), places_among(skeleton, positions)
+    heights = {side: _height(places, body, side) - floor for side in SIDES if f"{side}_foot" in places}
+    lower = min(heights, key=heights.__getitem__, default=None)
+    if lower is None or abs(heights[lower]) < SWAY:
+        return []
     end = f"{lower}_toes" if f"{lower}_toes" in places else f"{lower}_foot"
-    return Plane(end, (0.0, body.rest[end], 0.0), priority=1, name=f"{lower} foot on the floor")
+    return [Plane(end, (0.0, floor + body.rest[end], 0.0), priority=1, name=f"{lower} foot on the floor")]
 
 
-def on_the_floor(skeleton: Skeleton) -> list[Constraint]:
-    """Constraints: feet are not below the floor (hard), and near it (soft)."""
-    body, roles = _body(skeleton), [role for role in FLOOR_ROLES if role in skeleton.roles]
-    ends = [role for role in roles if role.endswith("toes")] or roles
-    near = [
-        Plane(end, (0.0, body.rest[end], 0.0), tolerance=SWAY, name=f"{end} near the floor") for end in ends
+def near_the_floor(feet: Sequence[str], skeleton: Skeleton, height: float = 0.0) -> list[Constraint]:
+    """Soft constraints: feet (by role) are near the floor, with their toes where they have some."""
+    rest = _body(skeleton).rest
+    ends = [role for role in feet if role.endswith("toes")] or feet
+    return [
+        Plane(end, (0.0, height + rest[end], 0.0), tolerance=SWAY, name=f"{end} near the floor")
+        for end in ends
     ]
-    return [*near, *floor(roles)]
 
 
 def places_of(pose: Pose) -> dict[str, Place]:
     """Positions of the parts that can carry the body, by role."""
-    positions = pose.world[0]
-    return {role: positions[joint] for role, joint in _body(pose.skeleton).joints.items()}
+    return places_among(pose.skeleton, pose.world[0])
+
+
+def places_among(skeleton: Skeleton, positions: Float[Array, "joints 3"]) -> dict[str, Place]:
+    """The same from the positions of all joints."""
+    return {role: positions[joint] for role, joint in _body(skeleton).joints.items()}
 
 
 def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = ()) -> float:
     """Distance of the centre of mass outside the support of a pose, in metres; negative inside."""
     corners = support(places_of(pose), pose.skeleton, held=held, margin=0.0)
-    if corners is None:
-        return 0.0
-    along = corners[1] - corners[0], corners[3] - corners[0]
-    reach = np.array([np.linalg.norm(way) for way in along])
-    place = np.array([(centre[[0, 2]] - corners[0]) @ way for way in along]) / reach
-    return float(np.max(np.abs(place - reach / 2) - reach / 2))
+    return 0.0 if corners is None else outside(corners, centre)
+
+
+def outside(corners: Float[Array, "4 2"], centre: Float[Array, "3"]) -> float:
+    """Distance of a centre of mass outside a rectangle on the ground, in metres; negative inside."""
+    (x, z), (one_x, one_z), _, (other_x, other_z) = corners.tolist()
+    found, at = [], (float(centre[0]) - x, float(centre[2]) - z)
+    for dx, dz in ((one_x - x, one_z - z), (other_x - x, other_z - z)):
+        reach = math.hypot(dx, dz)
+        found.append(abs((dx * at[0] + dz * at[1]) / reach - reach / 2) - reach / 2)
+    return max(found)
 
 
 # --- private -------------------------------------------------------------------------------------------------------
@@ -206,6 +212,7 @@ class _Stature:
     joints: Mapping[str, int]
 
 
+_MAIN_ROLES = frozenset(MAIN_ROLES)
 _ROLES = (*FLOOR_ROLES, "left_shin", "right_shin", "left_hand", "right_hand", "pelvis")
 
 
@@ -222,67 +229,67 @@ def _body(skeleton: Skeleton) -> _Stature:
 
 
 @kept_for_body
-def _below(skeleton: Skeleton, role: str) -> set[int]:
-    """The joint of a role and all its descendants."""
+def below(skeleton: Skeleton, role: str) -> frozenset[int]:
+    """The joint of a role and all its descendants; none if there is no such joint."""
+    if role not in skeleton.roles:
+        return frozenset()
     top = skeleton.index(role)
-    return {joint for joint in range(len(skeleton)) if top in skeleton.chain(skeleton.names[joint])}
+    return frozenset(joint for joint in range(len(skeleton)) if top in skeleton.chain(skeleton.names[joint]))
+
+
+@kept_for_body
+def _apart(skeleton: Skeleton, limb: str, part: str, bone: str) -> Constraint:
+    distance = clearance.between(skeleton, limb, part)
+    return Apart(limb, bone, distance, tolerance=TOUCH, name=f"{limb} beside {bone}")
 
 
 def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list[_Carrier]:
     """Footprints of feet and other carrying parts, each with the fraction (0 to 1) to which it carries weight."""
-    body, found = _body(skeleton), []
+    body, found = _body(skeleton), list[_Carrier]()
+    low, wide = LIFTED * body.stature, SIDE * body.stature
     for side in SIDES:
-        if f"{side}_foot" in places:
-            found.append((_footprint(places, body, side), _share(_height(places, body, side), body)))
+        if (foot := f"{side}_foot") in places:
+            x, height, z = map(float, places[foot])
+            height -= body.rest[foot]
+            dx, dz, away = 0.0, 0.0, 0.0
+            if (toes := f"{side}_toes") in places:
+                toe_x, toe_height, toe_z = map(float, places[toes])
+                dx, dz, height = toe_x - x, toe_z - z, min(height, toe_height - body.rest[toes])
+                away = wide / max(math.hypot(dx, dz), 1e-3)
+                corners = ((-HEEL, away), (-HEEL, -away), (1.0 + TIP, -away), (1.0 + TIP, away))
+                footprint = tuple(
+                    [(x + far * dx - aside * dz, z + far * dz + aside * dx) for far, aside in corners]
+                )
+            else:
+                footprint = _square(places[foot], 2.0 * wide)
+            found.append((footprint, min(max(1.0 - height / low, 0.0), 1.0)))
         for role in (f"{side}_shin", f"{side}_hand"):
             if role in places and (role.endswith("shin") or role in held):
-                share = _share(places[role][1] - body.rest[role], body)
-                found += [(_square(places[role], SIDE * body.stature), share)] if share > 0.0 else []
+                share = min(1.0 - (float(places[role][1]) - body.rest[role]) / low, 1.0)
+                found += [(_square(places[role], wide), share)] if share > 0.0 else []
     if "pelvis" in held and "pelvis" in places:
-        low = places["pelvis"][1] / body.rest["pelvis"]
-        share = min(max((STANDING - low) / (STANDING - SEATED), 0.0), 1.0)
+        seated = float(places["pelvis"][1]) / body.rest["pelvis"]
+        share = min(max((STANDING - seated) / (STANDING - SEATED), 0.0), 1.0)
         found += [(_square(places["pelvis"], SEAT * body.stature), share)] if share > 0.0 else []
     return found
 
 
-@lru_cache(maxsize=256)
-def _balance(carriers: tuple[_Carrier, ...], sway: float) -> CentreOfMass | None:
-    corners = _support(carriers, MARGIN)
-    return None if corners is None else CentreOfMass(tuple(corners), tolerance=sway, name="balance")
-
-
-def _support(carriers: tuple[_Carrier, ...], margin: float) -> Float[Array, "4 2"] | None:
+def _support(carriers: Sequence[_Carrier], margin: float) -> Float[Array, "4 2"]:
     """The rectangle around the carriers, each drawn towards the middle by the fraction that it does not carry."""
-    if not carriers:
-        return None
     prints, shares = (
         np.array([corners for corners, _ in carriers]),
         np.array([share for _, share in carriers]),
     )
     firm = shares + 1e-3  # keeps the weights positive when nothing carries the body
-    middle = firm @ prints.mean(axis=1) / firm.sum()
+    middle = firm @ np.add.reduce(prints, axis=1) / (4.0 * np.add.reduce(firm))
     points = middle + shares[:, None, None] * (prints - middle)
-    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - float(shares.max())))
-
-
-def _share(height: float, body: _Stature) -> float:
-    return min(max(1.0 - float(height) / (LIFTED * body.stature), 0.0), 1.0)
+    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(shares.tolist())))
 
 
 def _height(places: Places, body: _Stature, side: str) -> float:
     """Height of a foot's lowest part above its rest height."""
     parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
-    return float(min(places[role][1] - body.rest[role] for role in parts))
-
-
-def _footprint(places: Places, body: _Stature, side: str) -> _Corners:
-    if f"{side}_toes" not in places:
-        return _square(places[f"{side}_foot"], 2.0 * SIDE * body.stature)
-    (x, _, z), (toe_x, _, toe_z) = map(float, places[f"{side}_foot"]), map(float, places[f"{side}_toes"])
-    dx, dz = toe_x - x, toe_z - z
-    wide = SIDE * body.stature / max(math.hypot(dx, dz), 1e-3)
-    corners = ((-HEEL, wide), (-HEEL, -wide), (1.0 + TIP, -wide), (1.0 + TIP, wide))
-    return tuple((x + far * dx - aside * dz, z + far * dz + aside * dx) for far, aside in corners)
+    return float(min([places[role][1] - body.rest[role] for role in parts]))
 
 
 def _square(point: Place, half: float) -> _Corners:
@@ -292,9 +299,12 @@ def _square(point: Place, half: float) -> _Corners:
 
 def _rectangle(points: Float[Array, "points 2"], margin: float) -> Float[Array, "4 2"]:
     """A rectangle around the points along their principal axis, smaller by `margin` on every side."""
-    _, axes = np.linalg.eigh(np.cov(points.T))
+    away = points - np.add.reduce(points) / len(points)
+    (xx, xz), (_, zz) = (away.T @ away).tolist()
+    angle = 0.5 * math.atan2(2.0 * xz, xx - zz)
+    axes = np.array([[-math.sin(angle), math.cos(angle)], [math.cos(angle), math.sin(angle)]])
     seen = points @ axes
-    low, high = seen.min(axis=0), seen.max(axis=0)
+    low, high = np.minimum.reduce(seen), np.maximum.reduce(seen)
     middle, half = (low + high) / 2, np.maximum((high - low) / 2 - margin, 0.005)
     corners = np.array([[-1.0, -1.0], [1.0, -1.0], [1.0, 1.0], [-1.0, 1.0]])
     return np.asarray((middle + corners * half) @ axes.T)

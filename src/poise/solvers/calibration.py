@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from poise.errors import PoiseError
 from poise.motion.motion import Motion
-from poise.priors.held_out import HeldOut, kept
+from poise.priors.evidence import HeldOut, kept
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import read_only

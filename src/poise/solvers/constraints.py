@@ -17,7 +17,7 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 from jaxtyping import Float
 
-from poise.bounds import FARTHEST
+from poise.bounds import FARTHEST, is_number
 from poise.errors import InvalidValueError
 from poise.formats.camera_file import read_camera
 from poise.formats.tables import Among, Named, Range, Read, Table
@@ -186,8 +186,10 @@ class Constraint(ABC):
             raise InvalidValueError(f"{self.label}: give a tolerance or a weight, not both")
         for name in ("tolerance", "weight"):
             value = getattr(self, name)
-            if value is not None and not (np.isfinite(value) and value >= 0):
-                raise InvalidValueError(f"{self.label}: {name} must be a finite number >= 0; got {value}")
+            if value is not None and not (is_number(value) and value >= 0):
+                raise InvalidValueError(
+                    f"{self.label}: {name} must be a finite number >= 0; got {value!r:.40}"
+                )
         if self.tolerance == 0:
             raise InvalidValueError(
                 f"{self.label}: a tolerance of 0 is a hard constraint; leave the tolerance out"
@@ -198,7 +200,7 @@ class Constraint(ABC):
         if not (isinstance(self.priority, int | np.integer) and abs(self.priority) <= HIGHEST_PRIORITY):
             raise InvalidValueError(
                 f"{self.label}: priority must be a whole number between {-HIGHEST_PRIORITY} and "
-                f"{HIGHEST_PRIORITY}; got {self.priority}"
+                f"{HIGHEST_PRIORITY}; got {self.priority!r:.40}"
             )
 
     def _check_range(self, name: str, largest: float) -> None:
@@ -480,8 +482,11 @@ def constraint_from(table: Table) -> Constraint:
 def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHEST) -> Array:
     """Return the targets of many constraints as an array of this shape; raise if one is not finite and plausible."""
     try:
-        vectors = np.array(values, dtype=np.float64).reshape(shape)
-    except (TypeError, ValueError):
+        vectors = np.array(values)
+        vectors = (
+            np.full(shape, np.nan) if vectors.dtype.kind == "c" else vectors.astype(np.float64).reshape(shape)
+        )
+    except (TypeError, ValueError, OverflowError):
         vectors = np.full(shape, np.nan)
     if not np.all(np.abs(vectors) <= largest):
         raise InvalidValueError(f"every target must be {shape[-1]} finite numbers up to {largest:g}")
@@ -491,9 +496,12 @@ def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHES
 def finite_vector(value: Vector, what: str, size: int, largest: float = FARTHEST) -> Array:
     """Return `value` as `size` finite numbers of magnitude at most `largest`; raise otherwise."""
     try:
-        vector = np.asarray(value, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InvalidValueError(f"{what} must be {size} numbers; got {value!r}") from None
+        vector = np.asarray(value)
+        if vector.dtype.kind == "c":
+            raise TypeError
+        vector = vector.astype(np.float64, copy=False)
+    except (TypeError, ValueError, OverflowError):
+        raise InvalidValueError(f"{what} must be {size} numbers; got {value!r:.80}") from None
     if vector.shape != (size,):
         raise InvalidValueError(f"{what} must be {size} numbers; got shape {vector.shape}")
     if not all(abs(number) <= largest for number in vector.tolist()):  # faster than NumPy for a few

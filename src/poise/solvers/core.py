@@ -20,10 +20,11 @@ from poise.solvers.dual_step import (
     INEQUALITY,
     VARIANCE,
     Workspace,
+    many_soft,
     spread_rows,
+    step_under,
     workspace,
 )
-from poise.solvers.primal_step import many_soft, step_under
 from poise.solvers.rows import Blocks, Body, evaluate, in_own_unit
 from poise.types import Array
 

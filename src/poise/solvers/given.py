@@ -19,6 +19,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.skeleton.pose_space import Handle
+from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, Position, Vector, transform
 
 Target = Vector | tuple[Vector, Vector] | Constraint
@@ -44,7 +45,10 @@ def _on(handle: Handle | str, target: Any) -> list[Constraint]:
     name = handle if isinstance(handle, str) else handle.joint
     if isinstance(target, Constraint):
         return [target if target.name else replace(target, name=name)]
-    shapes = [np.shape(part) for part in target] if isinstance(target, Iterable) else []
+    try:
+        shapes = [np.shape(part) for part in target]
+    except (TypeError, ValueError):  # not a sequence, or of ragged lists
+        shapes = []
     if shapes == [(3,), (4,)]:
         return transform(handle, *target)
     if shapes != [()] * 3:
@@ -52,3 +56,23 @@ def _on(handle: Handle | str, target: Any) -> list[Constraint]:
             f"{name}: expected a point (x, y, z), a point and a quaternion, or a constraint; got {target!r}"
         )
     return [Position(handle, target)]
+
+
+def doubtful_units(constraints: Sequence[Constraint], skeleton: Skeleton) -> tuple[str, ...]:
+    """A note if a target is so far from the origin, in heights of the body, that it is hardly in metres."""
+    distances = {
+        one.label: float(np.linalg.norm(one.target)) for one in constraints if isinstance(one, Position)
+    }
+    label = max(distances, key=distances.__getitem__, default="")
+    heights = distances.get(label, 0.0) / skeleton.height if skeleton.height > 0 else 0.0
+    if not _DOUBTFUL[0] <= heights <= _DOUBTFUL[1]:
+        return ()
+    unit = next(name for name, most in _UNITS.items() if heights <= most)
+    return (
+        f"the {label} is {distances[label]:.3g} m from the origin, {heights:.0f} heights of the body: "
+        f"are these {unit}? Targets are in metres",
+    )
+
+
+_DOUBTFUL = (10.0, 2000.0)  # heights of the body
+_UNITS = {"centimetres or inches": 150.0, "millimetres": np.inf}  # up to how many heights

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, cast, get_args
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.bounds import FARTHEST
+from poise.bounds import FARTHEST, is_number
 from poise.compiled import compiled
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.priors.forms import fixed, root_gap
 from poise.priors.prior import ALL, Facing, Steps
@@ -28,6 +28,7 @@ from poise.solvers.constraints import (
     Kind,
     Pinned,
     Position,
+    Vector,
     finite_vectors,
 )
 from poise.solvers.measured import MeasuredConstraint
@@ -49,6 +50,13 @@ CLOSE_TURN = 0.2  # radians: largest tolerance of an orientation that is passed 
 SOFT_STEP = 1e4  # compliance of a soft constraint relative to the last hard one, without a prior
 
 
+def checked_root(root: Any) -> Root:
+    """Return how the root is treated, if that is one of the valid ways; raise otherwise."""
+    if not isinstance(root, str) or root not in get_args(Root):
+        raise UnknownNameError("way to treat the `root`,", str(root)[:40], get_args(Root))
+    return cast(Root, root)
+
+
 @dataclass(frozen=True)
 class Settings:
     """Step limits and tolerances of the solver; the defaults suit a body in metres."""
@@ -61,6 +69,9 @@ class Settings:
     step_tolerance: float = 1e-2  # radians: after a step this short, the next (about its square) is skipped
 
     def __post_init__(self) -> None:
+        for setting in fields(self):
+            if not is_number(value := getattr(self, setting.name)):
+                raise InvalidValueError(f"the solver's {setting.name} must be a number; got {value!r:.40}")
         if not self.tolerance > 0:
             raise InvalidValueError(f"the solver's tolerance must be positive; got {self.tolerance}")
         if not np.all((self.array() >= 0) & (self.array() <= MOST_STEPS)):
@@ -97,7 +108,9 @@ class Problem:
         limits: JointLimits | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.space, self.root, self.settings = space, root, settings or Settings()
+        self.space, self.root, self.settings = space, checked_root(root), settings or Settings()
+        if not isinstance(self.settings, Settings):
+            raise InvalidValueError(f"`settings` must be poise.Settings(...); got {settings!r:.60}")
         self._shape = (space.size,)
         for constraint in constraints:
             constraint.check()
@@ -176,6 +189,19 @@ class Problem:
             raise InvalidValueError("new targets must be for the problem's own constraints, in their order")
         self.floats[:] = self.parameters([constraints])[0]
         return self
+
+    def aim(self, targets: Sequence[Vector], last: Sequence[Constraint]) -> bool:
+        """Move the first positions and the last constraints, if all numbers are valid; return whether they are."""
+        blocks = [block for constraint in last for block in constraint.blocks_on(self.space)]
+        try:
+            points = np.array(targets, dtype=np.float64).reshape(-1, 3)
+        except (TypeError, ValueError):
+            return False
+        if len(points) != len(targets) or not _aim(points, self.position_blocks, self.floats):
+            return False
+        for row, block in zip(self.floats[len(self.floats) - len(blocks) :], blocks, strict=True):
+            row[: len(block.parameters)] = block.parameters
+        return True
 
     def parameters(self, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames blocks parameters"]:
         """The parameters of the same constraints with other targets, for many frames."""
@@ -270,16 +296,21 @@ class Problem:
         covariance: Float[Array, "rows freedoms"],
         *,
         soft_too: bool = False,
+        share: float = 1.0,
     ) -> tuple[int, int, Array]:
         """Meet the hard constraints alone by the smallest change in a metric; q is moved in place. Returns as `run`.
 
-        Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones.
+        Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones. It goes
+        on until they are met to a `share` of their tolerance.
         """
-        errors = np.empty(len(self.rows))
+        errors, settings = np.empty(len(self.rows)), self.settings_array.copy()
+        settings[core.TOLERANCE] *= share
         arguments = (
-            q, self.body, self.blocks, self.rows, covariance, self.limits, self.settings_array, errors, soft_too,
+            q, self.body, self.blocks, self.rows, covariance, self.limits, settings, errors, soft_too,
         )  # fmt: skip
         status, steps = self._called(q, errors, core.meet, arguments)
+        if share < 1.0 and status != core.BROKEN and self.rank(errors)[0] <= self.settings.tolerance:
+            status = core.REACHED
         return status, steps, errors
 
     def farthest(self, q: Float[Array, "size"]) -> float:
@@ -328,7 +359,8 @@ class Problem:
         for number, (label, unit, deviation) in enumerate(self._words):
             value, hard = math.hypot(*left[self._rows_of[number]]), deviation == 0.0
             met = self._largest(number, left) <= tolerance if hard else value <= deviation
-            found.append(Residual(label, value, unit, hard, met, tolerance + UNLIKELY * deviation))
+            allowed, constraint = tolerance + UNLIKELY * deviation, self.constraints[number]
+            found.append(Residual(label, value, unit, hard, met, allowed, constraint))
         return tuple(found)
 
     def diagonal(self) -> Float[Array, "1 freedoms"]:

@@ -3,25 +3,31 @@
 A cold solve takes the guide's starts through its smooth stage, keeps those that remain distinct, takes them through
 the finer stages, and ranks the results: constraints first, then the loss. A tracked solve warm-starts from the state of
 the previous frame, and also tries another start if the handles fit it better. Every round ends with the exact finish.
+
+Under a guide with a compiled predictor, one pose is one compiled call: predict, solve, and predict again while the root
+moves. A batch of poses of one problem, with other targets and starts, is one call per core.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
-from poise.priors.forms import FREE_ROOT
-from poise.priors.predicting import in_root_frame
+from poise.compiled import compiled, inlined
+from poise.priors.forms import EXPECTED, FREE, FREE_ROOT, SEEN, Fixed, settled
+from poise.priors.predicting import ROUNDS, again, begin, in_root_frame
 from poise.priors.prior import Asked, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers import core
-from poise.solvers.predicted import solve_predicted
 from poise.solvers.problem import NO_TRAIL, Problem, Trail
+from poise.solvers.rows import Body
 from poise.types import Array
 
 _NOTHING = np.empty(0)
@@ -56,7 +62,7 @@ class Runner:
         self._last: Optimum | None = None
         self._on_the_way = False  # whether the last frame's state belongs to a pose further ahead
         self._usual = np.inf  # running mean loss of tracked frames whose targets moved by `MOVED` or more
-        self._prediction: Any = None if guide.predictor is None else guide.blank()
+        self.compiled = guide.predictor is not None and not problem.in_python
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
 
@@ -64,8 +70,7 @@ class Runner:
         self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
     ) -> tuple[int, int, Array]:
         """Move q to the solution, given the frames `before` (newest first); return status, steps, remaining errors."""
-        points = in_root_frame(q, self.problem.targets) if self.problem.root == "given" else None
-        self.guide.ask(Asked(before, self.problem.facing, points))
+        self.ask(before, q)
         if self.tracks and len(before) and not self.remembers(before[0]):
             self.resume(before[0])
         last = self._last
@@ -78,12 +83,20 @@ class Runner:
         self.found, q[:] = tuple(found), best.q
         return best.status, sum([optimum.steps for optimum in found]), best.errors
 
+    def ask(self, before: Sequence[Float[Array, "size"]] = (), q: Array | None = None) -> None:
+        """Tell the guide what it is asked besides the targets."""
+        problem = self.problem
+        given = problem.root == "given"
+        points = in_root_frame(q, problem.targets) if given and q is not None else None
+        facing = problem.facing if self.guide.faces else None
+        self.guide.ask(Asked(before, facing, points, free_root=not given))
+
     def modes(self, q: Float[Array, "size"]) -> list[tuple[float, Optimum]]:
         """Distinct kinds of poses that meet the constraints, each with its probability, the likeliest first.
 
         Kinds that converge to one pose are merged. Kinds that miss constraints by more than others are dropped.
         """
-        self.guide.ask(Asked(facing=self.problem.facing))
+        self.ask()
         starts = self.guide.modes(q, self.problem.targets, free_root=self.problem.root == "solved")
         found = [
             (share, self._through(self._pinned(start), self.guide.plan.finer)) for share, start in starts
@@ -136,7 +149,7 @@ class Runner:
             state = self._last.state
         if state is None:
             state = self.guide.resumed(q, self.problem.space.handle_positions(q, self.problem.handles)[0])
-        gap, covariance = self.guide.spread(q, state)
+        gap, covariance, _ = self.guide.gaussian(q, state)
         free = self.problem.free
         gap[~free] = 0.0
         return gap, _given(covariance, free)
@@ -181,7 +194,7 @@ class Runner:
     def _cold(self, q: Array) -> list[Optimum]:
         """Solve from those of the guide's starts that the smooth stage keeps distinct."""
         guide, plan, problem = self.guide, self.guide.plan, self.problem
-        if guide.predictor is not None and not problem.in_python:
+        if self.compiled:
             return [self._predicted(q)]
         starts = guide.starts(q, problem.targets, free_root=problem.root == "solved")
         apart = self._apart(starts)
@@ -217,9 +230,12 @@ class Runner:
 
     def _predicted(self, q: Array) -> Optimum:
         """Solve from the guide's prediction in one compiled call."""
-        q, errors = q.copy(), np.empty(len(self.problem.rows))
-        status, steps = solve_predicted(self.problem, self.guide.predictor, q, self._prediction, errors)
-        return Optimum(q, self._prediction, status, steps, errors)
+        guide: Any = self.guide
+        found, predicted = q[None].copy(), guide.blank()
+        statuses, steps, errors = solve_predicted(
+            self.problem, guide, found, self.problem.floats[None], predicted
+        )
+        return Optimum(found[0], predicted, int(statuses[0]), int(steps[0]), errors[0])
 
     def _pinned(self, start: Start) -> Start:
         return Start(self.problem.pinned(start.q), start.state)
@@ -241,10 +257,10 @@ class Runner:
             forms, own = guide.forms(q, state, steps)
             status, more, errors = problem.through(q, x, forms, own, settings=settings, trail=trail)
             taken += more
-            followed = guide.follow(q, targets, state)
-            if followed is state:
+            moved = state if len(x) else guide.moved(q, targets, state)
+            if moved is state:
                 break
-            state = followed
+            state = moved
         return Optimum(q, state, status, taken, errors)
 
     def _ranked(self, found: list[Optimum]) -> list[Optimum]:
@@ -260,7 +276,7 @@ class Runner:
     def rank(self, one: Optimum) -> tuple[float, float]:
         """Sort key, lower is better: constraints first, then the loss."""
         missed = 0.0 if one.status == core.REACHED else float(np.linalg.norm(one.errors))
-        return missed, self.guide.loss(one.q, one.state) + self.problem.soft_loss(one.errors)
+        return missed, self.guide.score(one.q, one.state) + self.problem.soft_loss(one.errors)
 
 
 class PlainRunner:
@@ -307,3 +323,121 @@ def _given(covariance: Float[Array, "freedoms freedoms"], free: Array) -> Float[
 
 
 _ROOT = np.arange(ROOT_FREEDOMS)
+
+
+# --- predictors -------------------------------------------------------------------------------------------------------
+
+Outcome = tuple[Int[Array, "poses"], Int[Array, "poses"], Float[Array, "poses rows"]]
+
+
+def solve_predicted(
+    problem: Problem,
+    guide: Guide,
+    q: Float[Array, "poses size"],
+    floats: Float[Array, "poses blocks parameters"],
+    predicted: Any,
+) -> Outcome:
+    """Move every q to its solution; return each status, step count and the remaining errors of its rows.
+
+    The last prediction is written into `predicted`.
+    """
+    count, handles = len(q), problem.handles
+    statuses, steps = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    errors = np.empty((count, len(problem.rows)))
+    _solve_all(
+        q, floats, problem.body, problem.integers, problem.rows, guide.predictor, problem.position_blocks,
+        handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
+        problem.settings_array, predicted, statuses, steps, errors,
+    )  # fmt: skip
+    return statuses, steps, errors
+
+
+def solve_many(
+    problem: Problem,
+    guide: Any,
+    q: Float[Array, "poses size"],
+    floats: Float[Array, "poses blocks parameters"],
+    *,
+    threads: int,
+) -> Outcome:
+    """The same with a part of the poses on every thread."""
+    ends = np.linspace(0, len(q), threads + 1).astype(int)
+    parts = [slice(first, end) for first, end in pairwise(ends.tolist())]
+    with ThreadPoolExecutor(threads) as pool:
+        found = list(
+            pool.map(lambda own: solve_predicted(problem, guide, q[own], floats[own], guide.blank()), parts)
+        )
+    statuses, steps, errors = (np.concatenate(each) for each in zip(*found, strict=True))
+    return statuses, steps, errors
+
+
+@compiled
+def _solve_all(
+    q: Array,
+    floats: Array,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
+    map_steps: int,
+    settings: Array,
+    predicted: Any,
+    statuses: Array,
+    steps: Array,
+    errors: Array,
+) -> None:
+    """Solve poses one after the other."""
+    for i in range(len(q)):
+        statuses[i], steps[i] = _solve(
+            q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
+            map_steps, settings, predicted, errors[i],
+        )  # fmt: skip
+
+
+@inlined
+def _solve(
+    q: Array,
+    floats: Array,
+    body: Body,
+    integers: Array,
+    rows: Array,
+    predictor: Any,
+    position_blocks: Array,
+    joints: Array,
+    offsets: Array,
+    free: Array,
+    limits: Array,
+    map_steps: int,
+    settings: Array,
+    predicted: Any,
+    errors: Array,
+) -> tuple[int, int]:
+    """Predict, solve, and predict again while a free root moves."""
+    start, steps, status = q.copy(), 0, 0
+    targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
+    for h in range(len(joints)):
+        targets[h] = floats[position_blocks[h], 3:6]
+    rooted = begin(predictor, q, targets, body[0], body[1], joints, offsets, free[0], predicted)
+    for k in range(ROOT_FREEDOMS, len(free)):
+        if not free[k]:
+            q[k + 1] = start[k + 1]
+    root, maps = predicted.mean[:ROOT_SIZE], predicted.mean[ROOT_SIZE:]
+    for left in range(ROUNDS - 1, -1, -1):
+        kind = EXPECTED if rooted else (SEEN if left > 0 and len(targets) > 0 else FREE)
+        status, more = core.solve(
+            q, state, body, (integers, floats), rows, Fixed(root, kind, maps, predicted.metric), map_steps,
+            free, limits, settings, errors, trail, 0, 0.0,
+        )  # fmt: skip
+        steps += more
+        if rooted or len(targets) == 0 or (status != core.LEFT and settled(q, root)):
+            break
+        again(predictor, q, targets, body[0], body[1], predicted)
+    return status, steps
+
+
+# --- the runner -------------------------------------------------------------------------------------------------------

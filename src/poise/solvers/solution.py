@@ -1,30 +1,34 @@
-"""The result of a solve: pose, residuals, status, likelihood and timing."""
+"""The two results: a `Solution` for a pose, a `MotionSolution` for a motion. Everything that answers returns one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from enum import Enum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, PoiseError
+from poise.geometry.cameras import Camera
+from poise.motion.motion import Motion, Origin
 from poise.priors.abilities import credits_of
 from poise.savable import Savable
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
+from poise.solvers.constraints import Constraint, Orientation, Position
 from poise.types import Array
 
 if TYPE_CHECKING:
-    from poise.priors.known_frames import KnownFrame, KnownFrames
+    from poise.priors.evidence import KnownFrame, KnownFrames
     from poise.priors.prior import Prior
     from poise.solvers.uncertainty import Deviations, Uncertainty
 
 
 STRANGE = 1.0  # percent: a pose with a percentile below this is out of distribution
+MISSED = {"m": 0.01, "rad": np.radians(1.0)}  # largest residual of a handle over a motion that counts as met
 
 
 class NotSolvedError(PoiseError):
@@ -53,6 +57,7 @@ class Residual:
     hard: bool
     met: bool
     allowed: float  # the tolerance of a hard constraint, or three standard deviations of a soft one
+    constraint: Constraint | None = None
 
     @property
     def excess(self) -> float:
@@ -184,3 +189,138 @@ AnySolution = TypeVar("AnySolution", bound=Solution)
 def extended(kind: type[AnySolution], solution: Solution, **more: Any) -> AnySolution:
     """Convert a solution to a subclass; `more` adds or replaces fields."""
     return kind(**{each.name: getattr(solution, each.name) for each in fields(Solution)} | more)
+
+
+@dataclass(eq=False, repr=False)
+class MotionSolution(Savable):
+    """A solved motion: a solution of every frame, what is unmet in words, and what it was solved from."""
+
+    solutions: Sequence[Solution]
+    fps: float
+    name: str = ""
+    notes: tuple[str, ...] = ()
+    deviations: Float[Array, "_frames _joints"] = field(default_factory=lambda: np.zeros((0, 0)))
+    """One standard deviation of each joint's position per axis, in metres; empty if not known."""
+    standing: Bool[Array, "_frames _feet"] = field(default_factory=lambda: np.zeros((0, 0), dtype=np.bool_))
+    """Whether the left and the right foot stand; empty unless contacts were estimated."""
+    latents: Float[Array, "_frames _latent"] = field(default_factory=lambda: np.zeros((0, 0)))
+    """The path through the latent space of a motion model; empty without one."""
+    cameras: Sequence[Camera] = ()
+    """The cameras that saw it, in its world."""
+    sources: Sequence[Any] = ()
+    """A report on each source that it was fused from."""
+
+    def __len__(self) -> int:
+        return len(self.solutions)
+
+    @property
+    def space(self) -> PoseSpace:
+        """The pose space of its poses."""
+        return self.solutions[0].space
+
+    @cached_property
+    def q(self) -> Float[Array, "frames size"]:
+        """The pose vectors of all frames."""
+        return np.stack([solution.q for solution in self.solutions])
+
+    @cached_property
+    def motion(self) -> Motion:
+        """The motion."""
+        origin = Origin(credits=self.credits)
+        frames = self.space.frames_from_q(self.q)
+        return Motion(self.space.skeleton, self.fps, *frames, name=self.name, origin=origin)
+
+    @property
+    def credits(self) -> tuple[str, ...]:
+        """Databases and licences of the prior's training data, which exports include."""
+        return self.solutions[0].credits
+
+    @property
+    def unmet(self) -> tuple[int, ...]:
+        """The frames with a hard constraint that could not be met."""
+        return tuple(frame for frame, solution in enumerate(self.solutions) if not solution.reached)
+
+    @property
+    def reached(self) -> bool:
+        """Whether every hard constraint of every frame is met."""
+        return not self.unmet
+
+    def residuals(self, frame: int) -> dict[str, float]:
+        """Residuals of a frame's constraints by label, each in its unit."""
+        return {residual.label: residual.value for residual in self.solutions[frame].residuals}
+
+    @cached_property
+    def distances(self) -> dict[Handle, Float[Array, "frames"]]:
+        """Each handle's distance in metres from the position asked of it, in every frame; NaN where it is free."""
+        return self._over_time(Position)
+
+    @cached_property
+    def angles(self) -> dict[str, Float[Array, "frames"]]:
+        """Each joint's angle in radians from the rotation asked of it, in every frame; NaN where it is free."""
+        return {handle.joint: left for handle, left in self._over_time(Orientation).items()}
+
+    @property
+    def worst(self) -> float:
+        """The largest distance of any handle from its position, in metres; 0 without positions."""
+        return max((float(np.nanmax(left)) for left in self.distances.values()), default=0.0)
+
+    @property
+    def worst_turn(self) -> float:
+        """The largest angle of any joint from its rotation, in radians; 0 without rotations."""
+        return max((float(np.nanmax(left)) for left in self.angles.values()), default=0.0)
+
+    def misses(self) -> list[str]:
+        """What was not met, when and by how much, in words."""
+        found = [
+            f"{handle.joint} cannot reach its path {self._when(left > MISSED['m'])}; "
+            f"it misses by up to {1000 * np.nanmax(left):.0f} mm"
+            for handle, left in self.distances.items()
+            if np.any(left > MISSED["m"])
+        ]
+        found += [
+            f"{joint} cannot rotate to its keys {self._when(left > MISSED['rad'])}; "
+            f"up to {np.degrees(np.nanmax(left)):.0f} degrees are missing"
+            for joint, left in self.angles.items()
+            if np.any(left > MISSED["rad"])
+        ]
+        others: dict[str, list[tuple[int, Residual]]] = {}
+        for frame in self.unmet:
+            for residual in self.solutions[frame].relaxed:
+                if not isinstance(residual.constraint, Position | Orientation):
+                    others.setdefault(residual.label, []).append((frame, residual))
+        for missed in others.values():
+            worst = max((residual for _, residual in missed), key=lambda residual: residual.value)
+            late = np.isin(np.arange(len(self)), [frame for frame, _ in missed])
+            found.append(f"{worst} {self._when(late)}")
+        return found
+
+    @property
+    def summary(self) -> str:
+        """The status of all frames, with what could not be met."""
+        return str(self)
+
+    def __str__(self) -> str:
+        status = Status.REACHED if self.reached else Status.RELAXED
+        return "; ".join([f"{len(self)} frames: {status.value}", *self.misses(), *self.notes])
+
+    def or_raise(self) -> MotionSolution:
+        """Return this solution, or raise NotSolvedError if a hard constraint of any frame could not be met."""
+        if not self.reached:
+            raise NotSolvedError(str(self))
+        return self
+
+    def _over_time(self, kind: type[Position | Orientation]) -> dict[Handle, Array]:
+        """The residuals of one kind of constraint by handle, frame by frame."""
+        found: dict[Handle, Array] = {}
+        for frame, solution in enumerate(self.solutions):
+            for residual in solution.residuals:
+                if isinstance(residual.constraint, kind):
+                    left = found.setdefault(residual.constraint.at, np.full(len(self), np.nan))
+                    left[frame] = np.fmax(left[frame], residual.value)
+        return found
+
+    def _when(self, late: Bool[Array, "frames"]) -> str:
+        frames = np.flatnonzero(late)
+        first, last = frames[[0, -1]] / self.fps
+        when = f"in {len(frames)} frames from {first:.2f} to {last:.2f} s"
+        return f"at {first:.2f} s" if len(frames) == 1 else when

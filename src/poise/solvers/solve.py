@@ -16,35 +16,43 @@ from jaxtyping import Float
 
 from poise.bounds import checked_rate
 from poise.engine import Engine
-from poise.errors import InvalidValueError, UnknownNameError
-from poise.priors.held_out import held_out_of
+from poise.errors import InvalidValueError
+from poise.priors.evidence import held_out_of
 from poise.priors.prior import Guide, Prior
+from poise.registry import Registry
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import Pose, Skeleton, read_only
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import core
-from poise.solvers.classic import METHODS, CompiledSolver
-from poise.solvers.classic.task import Task
 from poise.solvers.constraints import Constraint
 from poise.solvers.follow import Follower
-from poise.solvers.given import Given, constraints_from
-from poise.solvers.predicted import solve_many
+from poise.solvers.given import Given, constraints_from, doubtful_units
 from poise.solvers.problem import Problem, Root, Settings
-from poise.solvers.published import REFERENCES, PublishedRun, ReferenceRun
-from poise.solvers.run import PlainRunner, Runner
+from poise.solvers.run import PlainRunner, Runner, solve_many
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.uncertainty import Uncertainty
 from poise.types import Array
 
 Model = Prior | PoseSpace | Skeleton
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after previous frames
+Method = Callable[[Problem, Callable[[str], Guide]], Run]  # of a problem, and the model's guide if asked for
 
-MAP, DLS, MGIK = "map", "dls", "huang2017"
-PUBLISHED = (*REFERENCES, MGIK)  # the solvers of the papers
+MAP, DLS = "map", "dls"
+METHODS: Registry[Method] = Registry(
+    "method",
+    {
+        MAP: lambda problem, guide_of: Runner(guide_of("a learned prior"), problem),
+        DLS: lambda problem, _: PlainRunner(problem),
+        **{name: f"poise.evaluation.classic.{name}:run" for name in ("transpose", "sdls", "ccd", "fabrik")},
+        "lbfgs": "poise.evaluation.published.grochow2004:lbfgs",
+        "sqp": "poise.evaluation.published.grochow2004:sqp",
+        "huang2017": "poise.evaluation.published.huang2017:run",
+    },
+)
+"""Our own methods, and those that serve comparisons only, which are imported at first use."""
 STRETCH = 100  # poses of a batch per task of a process
 KEPT_SOLVERS = 8  # solvers that `solve` caches, by model and handles
 _KEPT = threading.local()
-CLASSIC_STEPS = 200  # iteration limit of the classic methods
 
 
 def solve(
@@ -66,8 +74,12 @@ def solve(
     own, "lbfgs" and "sqp". A model that was learned as published is solved as published. If a style has learned
     velocities, `before` (poses of the previous frames, newest first) and `fps` let it continue the motion.
     """
-    solver = _solver_for(model, constraints_from(constraints), root, method, settings, fps)
-    return solver.solve(start, before=before)
+    asked = constraints_from(constraints)
+    solver = _solver_for(model, asked, root, method, settings, fps)
+    solution = solver.solve(start, before=before)
+    if start is None:
+        solution.notes += doubtful_units(asked, solver.space.skeleton)
+    return solution
 
 
 def _solver_for(
@@ -84,9 +96,13 @@ def _solver_for(
     """
     kept: OrderedDict[object, Solver] = _KEPT.__dict__.setdefault("solvers", OrderedDict())
     key = id(model), root, method, settings, fps, tuple(one.signature for one in constraints)
-    solver = kept.get(key)
+    new = partial(Solver, model, constraints, root=root, method=method, settings=settings, fps=fps)
+    try:
+        solver = kept.get(key)
+    except TypeError:  # what cannot be a key is not valid either: the solver says what it is
+        return new()
     if solver is None:
-        solver = kept[key] = Solver(model, constraints, root=root, method=method, settings=settings, fps=fps)
+        solver = kept[key] = new()
         if len(kept) > KEPT_SOLVERS:
             kept.popitem(last=False)
         return solver
@@ -138,7 +154,7 @@ def solve_batch(
         return [solution for solutions in found for solution in solutions]
     threads, asked = threads or cpu_count() or 1, [constraints_from(frame) for frame in frames]
     solver = _solver_for(model, asked[0], **options) if asked else None
-    if solver is not None and solver.predictor is not None and _alike(asked):
+    if solver is not None and solver.batches and _alike(asked):
         return solver.solve_many(solver.problem.parameters(asked), given, threads=threads)
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda one, start: solve(model, one, start=start, **options), asked, given))
@@ -183,7 +199,7 @@ class Solver:
             self.space, constraints_from(constraints), root=root, limits=limits, settings=settings
         )
         self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
-        self.runner: Runner | None = None
+        self.runner: Runner | None = None  # of the method "map"
         self._run = self._chosen_run(guide)
 
     def solve(
@@ -209,10 +225,12 @@ class Solver:
         return self._solution(q, STATUSES[status], steps, errors, microseconds)
 
     @property
-    def predictor(self) -> Any:
-        """The model's compiled predictor, if it has one and no constraint is written in Python."""
+    def batches(self) -> bool:
+        """Whether one compiled call solves many poses."""
         runner = self.runner
-        return None if runner is None or self.problem.in_python else runner.guide.predictor
+        if runner is None or not runner.compiled:
+            return False
+        return not runner.guide.faces or self.problem.facing is None
 
     def solve_many(
         self,
@@ -222,9 +240,11 @@ class Solver:
         threads: int,
     ) -> list[Solution]:
         """Solve the same constraints with other targets (`Problem.parameters`), each from its own start."""
+        assert self.runner is not None
         begun = time.perf_counter_ns()
         q = np.stack([self.problem.start(self._start(start)) for start in starts])
-        statuses, steps, errors = solve_many(self.problem, self.predictor, q, parameters, threads=threads)
+        self.runner.ask()
+        statuses, steps, errors = solve_many(self.problem, self.runner.guide, q, parameters, threads=threads)
         each = (time.perf_counter_ns() - begun) / 1000 / len(q)
         ended = zip(q, statuses.tolist(), steps.tolist(), errors, strict=True)
         return [
@@ -278,29 +298,21 @@ class Solver:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _chosen_run(self, guide: Guide | None) -> Run:
-        if self.method in ("", MAP, *PUBLISHED):
+        """A run by the requested method, or by the guide's own."""
+
+        def guide_of(needed: str) -> Guide:
             if self.prior is None:
-                needed = "a style" if self.method in REFERENCES else "a learned prior"
                 raise InvalidValueError(
                     f"the method {self.method!r} needs {needed}; for a skeleton, use 'dls'"
                 )
-            return self._guided_run(guide or self.prior.guide(self.problem.handles, fps=self.fps))
-        if self.method == DLS:
-            return PlainRunner(self.problem)
-        if self.method not in METHODS:
-            raise UnknownNameError("method", self.method, (MAP, DLS, *METHODS, *PUBLISHED))
-        return classic_run(METHODS[self.method], self.problem)
+            return guide or self.prior.guide(self.problem.handles, fps=self.fps)
 
-    def _guided_run(self, guide: Guide) -> Run:
-        """The requested method, or the guide's own if it can solve the problem."""
-        own = guide.solving if self.problem.root == "given" or guide.solving not in REFERENCES else MAP
-        self.method = self.method or own
-        if self.method in REFERENCES:
-            return ReferenceRun(guide, self.problem, self.method)
-        if self.method == MGIK:
-            return PublishedRun(guide, self.problem)
-        self.runner = Runner(guide, self.problem)
-        return self.runner
+        if not self.method:
+            guide = guide_of("a learned prior")
+            self.method = guide.method(self.problem.root)
+        run = METHODS.named(self.method)(self.problem, guide_of)
+        self.runner = run if isinstance(run, Runner) else None
+        return run
 
     def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
         if isinstance(start, Pose):
@@ -333,32 +345,6 @@ class Solver:
         if self.runner is None:
             return None
         return partial(Uncertainty.of, self.runner, q, self.problem.floats.copy(), held_out_of(self.prior))
-
-
-def classic_run(method: CompiledSolver, problem: Problem) -> Run:
-    """Return a run of a classic method, for a problem with position constraints only."""
-    if len(problem.position_blocks) != len(problem.integers) or problem.pins:
-        raise InvalidValueError(
-            "the classic methods support position constraints only; for other constraints use 'dls' or a prior"
-        )
-    # Read-only, like those of `PoseSpace.handles`: for another array type the method would be compiled again.
-    joints = read_only(problem.integers[:, 1], dtype=np.int64)
-    offsets = read_only(problem.floats[:, :3])
-    lower, upper = problem.limits[0].copy(), problem.limits[1].copy()
-    tolerance, free_root = problem.settings.tolerance, problem.root == "solved"
-
-    def run(q: Array, before: Sequence[Array] = ()) -> tuple[int, int, Array]:
-        del before
-        targets = problem.floats[:, 3:6].copy()
-        task = Task(
-            *problem.space.tree, joints, offsets, targets, lower, upper, free_root, tolerance, CLASSIC_STEPS
-        )
-        steps = method(q, task)
-        errors, _ = problem.errors(q)
-        reached = np.all(np.linalg.norm(errors.reshape(-1, 3), axis=1) <= tolerance)
-        return (core.REACHED if reached else core.OUT_OF_TIME), steps, errors
-
-    return run
 
 
 def prior_of(model: Model) -> Prior | None:

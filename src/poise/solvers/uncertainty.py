@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.compiled import compiled
-from poise.priors.held_out import HeldOut
+from poise.priors.evidence import HeldOut
 from poise.priors.prior import STIFFEST
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.skeleton.pose_space import Handles, PoseSpace

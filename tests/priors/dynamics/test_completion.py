@@ -6,9 +6,9 @@ import pytest
 from made_once import learned
 from poise.errors import InvalidValueError
 from poise.motion import Motion
-from poise.priors.dynamics.completion import complete, place_features
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences
+from poise.priors.dynamics.simulation import complete, place_features
 
 
 @pytest.fixture(scope="module")

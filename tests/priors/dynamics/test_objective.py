@@ -8,13 +8,19 @@ import pytest
 
 from poise.errors import InvalidValueError
 from poise.gp.covariance import Kernel
-from poise.priors.dynamics.description import structure_from_text
 from poise.priors.dynamics.flow import Flow, flow_loss, steps_of
 from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.learning import learn_motion
-from poise.priors.dynamics.objective import MotionLoss
+from poise.priors.dynamics.learning import MotionLoss, learn_motion
 from poise.priors.dynamics.sequences import Sequences
-from poise.priors.dynamics.structure import ADDED, LOCAL, MODELS, Dimension, Structure, circle
+from poise.priors.dynamics.structure import (
+    ADDED,
+    LOCAL,
+    MODELS,
+    Dimension,
+    Structure,
+    circle,
+    structure_from_text,
+)
 from tests.differences import gradient
 
 CYLINDER_BY_LINES = Structure((*circle("phase", LOCAL), Dimension(LOCAL)), order=2).with_transitions()

@@ -9,20 +9,29 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.priors.dynamics import measures
-from poise.priors.dynamics.description import structure_from_text
+from poise.priors.dynamics.flow import surface_through
 from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.local_linearity import local_loss, local_weights
-from poise.priors.dynamics.root import (
+from poise.priors.dynamics.measures import local_loss, local_weights
+from poise.priors.dynamics.sequences import (
+    Sequences,
     root_features,
     root_jacobians,
     root_path,
     rotation_from,
+    sequences_of,
     yaw_slope,
     yaws,
 )
-from poise.priors.dynamics.sequences import Sequences, sequences_of
-from poise.priors.dynamics.structure import ADDED, BACK, FREE, LOCAL, MODELS, MULTIPLIED, Structure
-from poise.priors.dynamics.surface import surface_through
+from poise.priors.dynamics.structure import (
+    ADDED,
+    BACK,
+    FREE,
+    LOCAL,
+    MODELS,
+    MULTIPLIED,
+    Structure,
+    structure_from_text,
+)
 from poise.skeleton.pose_space import PoseSpace
 from tests.differences import gradient
 

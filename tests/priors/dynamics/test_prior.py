@@ -10,17 +10,15 @@ from poise import performer
 from poise.apps import simulating
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.topology import transition_gap
-from poise.gp.descent import descend
+from poise.gp.process import descend
 from poise.motion import Motion
-from poise.priors.dynamics.flow import mixed
+from poise.priors.dynamics.flow import NO_SURFACE, mixed
 from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.learning import BALANCE, learn_motion
-from poise.priors.dynamics.objective import MotionLoss
+from poise.priors.dynamics.learning import BALANCE, MotionLoss, learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, sequences_of
 from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
 from poise.priors.dynamics.structure import ADDED, MODELS, Structure
-from poise.priors.dynamics.surface import NO_SURFACE
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
 from poise.solvers.constraints import Position

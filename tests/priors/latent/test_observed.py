@@ -7,7 +7,7 @@ from differences import gradient
 from made_once import learned
 from poise import performer
 from poise.priors.latent import local_gaussian as shape
-from poise.priors.latent.observed import observed
+from poise.priors.latent.model import observed
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 

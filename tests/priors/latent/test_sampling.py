@@ -6,7 +6,7 @@ import pytest
 from made_once import learned
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.priors.latent.sampling import novel_latents, sample_latents, spread_latents, standing_pose
+from poise.priors.latent.prior import novel_latents, sample_latents, spread_latents, standing_pose
 from poise.priors.style.prior import StylePrior
 
 

@@ -9,12 +9,12 @@ from poise import performer
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.motion import Motion
-from poise.priors.limbs import Limb
 from poise.priors.local import regression
 from poise.priors.local.examples import Examples
-from poise.priors.local.kernels import Data, Signal
 from poise.priors.local.prior import LocalPrior
+from poise.priors.local.regression import Data, Signal
 from poise.priors.model_file import load, save
+from poise.priors.poses import Limb
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.solvers.constraints import Position

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 
 from poise import performer
 from poise.geometry import rotations
+from poise.priors.local.control_guide import Lookalikes, Seen
 from poise.priors.local.examples import Examples
-from poise.priors.local.lookalikes import Lookalikes, Seen
 from poise.skeleton.pose_space import Handles
 
 NAMES = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis")

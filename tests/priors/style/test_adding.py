@@ -7,12 +7,10 @@ import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.gp import exact
-from poise.gp.placing import PlacingLoss
+from poise.gp import process
+from poise.gp.latent import PlacingLoss
 from poise.priors.latent.model import LatentModel
-from poise.priors.style.adding import add_poses, laid_out
-from poise.priors.style.data import TrainingPoses
-from poise.priors.style.learning import learn_model, learn_style
+from poise.priors.style.learning import TrainingPoses, add_poses, laid_out, learn_model, learn_style
 from tests.priors.style.test_learning import mean_evidence
 
 
@@ -26,7 +24,7 @@ class Work:
 
 @pytest.fixture
 def work(monkeypatch: pytest.MonkeyPatch) -> Work:
-    counted, inverse_of, shape = Work(), exact.inverse_of, PlacingLoss.shape
+    counted, inverse_of, shape = Work(), process.inverse_of, PlacingLoss.shape
 
     def inverted(K: np.ndarray) -> tuple[np.ndarray, float]:
         counted.inversions += 1
@@ -38,7 +36,7 @@ def work(monkeypatch: pytest.MonkeyPatch) -> Work:
         counted.placings += len(x)
         return shape(self, x, centred)
 
-    monkeypatch.setattr(exact, "inverse_of", inverted)
+    monkeypatch.setattr(process, "inverse_of", inverted)
     monkeypatch.setattr(PlacingLoss, "shape", shaped)
     return counted
 

@@ -7,13 +7,11 @@ from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.gp import latent
 from poise.gp.covariance import Kernel
-from poise.gp.latent import principal_latents, training_loss
-from poise.gp.placing import PlacingLoss, log_evidence, place, place_new
+from poise.gp.latent import PlacingLoss, log_evidence, place, place_new, principal_latents, training_loss
 from poise.motion import Motion
 from poise.priors.latent.model import LatentModel
-from poise.priors.style import choice
-from poise.priors.style.data import TrainingPoses, thinned
-from poise.priors.style.learning import learn_model, learn_style, placing_loss_of
+from poise.priors.style import learning
+from poise.priors.style.learning import TrainingPoses, learn_model, learn_style, placing_loss_of, thinned
 
 
 def pose_loss(model: LatentModel) -> PlacingLoss:
@@ -111,7 +109,7 @@ def test_scaled_features_vary_by_one(model: LatentModel, poses: TrainingPoses) -
 def test_thirty_frames_of_one_clip_are_enough(walk: Motion) -> None:
     _, model, maps = learn_style([walk[:30]])
     assert len(maps) == len(model.latents) == 30
-    assert model.dimensions in choice.DIMENSIONS
+    assert model.dimensions in learning.DIMENSIONS
     assert angle_error(model, model.mean + model.outputs) < 1.0
 
 
@@ -148,8 +146,6 @@ def test_long_recordings_are_thinned_and_short_ones_kept() -> None:
 
 
 def test_every_pose_of_long_data_has_a_place(poses: TrainingPoses, monkeypatch: pytest.MonkeyPatch) -> None:
-    from poise.priors.style import learning
-
     monkeypatch.setitem(learning.WORKING_POSES, "heuristic", 60)
     model = learn_model(poses, dimensions=2, active=30)
     assert model.latents.shape == (len(poses.y), 2)
@@ -162,16 +158,16 @@ def test_every_pose_of_long_data_has_a_place(poses: TrainingPoses, monkeypatch: 
 def test_what_is_left_open_is_chosen(poses: TrainingPoses) -> None:
     longer = TrainingPoses(poses.features, np.tile(poses.y, (4, 1)))
     model = learn_model(longer)
-    assert model.dimensions in choice.DIMENSIONS
-    assert len(model.active) in choice.ACTIVE_COUNTS
+    assert model.dimensions in learning.DIMENSIONS
+    assert len(model.active) in learning.ACTIVE_COUNTS
 
 
 def test_the_kernel_can_be_chosen_by_the_data(poses: TrainingPoses, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(choice, "KERNELS", ("rbf", "matern32", "rbf+linear"))
+    monkeypatch.setattr(learning, "TRIED_KERNELS", ("rbf", "matern32", "rbf+linear"))
     model = learn_model(poses, dimensions=2, active=30, kernel="auto")
     likelihoods = {
-        kind: choice.held_out_likelihood(poses.centred, choice.StyleSettings(2, 30, kind))
-        for kind in choice.KERNELS
+        kind: learning.held_out_likelihood(poses.centred, learning.StyleSettings(2, 30, kind))
+        for kind in learning.TRIED_KERNELS
     }
     assert likelihoods[model.kernel.kind] == max(likelihoods.values())
 
@@ -181,7 +177,7 @@ def test_curved_data_are_likelier_under_a_kernel_that_bends(rng: np.random.Gener
     waves = np.column_stack([f(n * angle) for n in (1, 2, 3) for f in (np.sin, np.cos)])
     y = waves @ rng.normal(size=(6, 12)) + 0.01 * rng.normal(size=(120, 12))
     curved, flat = (
-        choice.held_out_likelihood(y - y.mean(axis=0), choice.StyleSettings(2, 40, kind))
+        learning.held_out_likelihood(y - y.mean(axis=0), learning.StyleSettings(2, 40, kind))
         for kind in ("rbf", "linear")
     )
     assert curved > flat

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError
-from poise.priors.style.data import TrainingPoses
+from poise.priors.style.learning import TrainingPoses
 from poise.priors.style.mixture import Mixture
 
 

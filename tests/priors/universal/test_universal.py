@@ -23,7 +23,7 @@ from poise.skeleton import Skeleton
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Constraint, LookAt, Orientation, Position
-from poise.solvers.solve import Solver, solve
+from poise.solvers.solve import Solver, solve, solve_batch
 
 FIVE = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 
@@ -92,7 +92,7 @@ def test_handles_are_met_by_the_legs_rather_than_the_back_but_claims_stay(
     grown = np.sqrt(np.diag(form.covariance) / np.diag(state.covariance))[6:].reshape(-1, 3)
     assert grown[moving.index("LeftLeg")] == pytest.approx(1.25)
     assert grown[moving.index("Spine1")] == pytest.approx(0.85)
-    assert guide.spread(q, state)[1][6:, 6:] == pytest.approx(state.covariance[6:, 6:])
+    assert guide.gaussian(q, state).covariance[6:, 6:] == pytest.approx(state.covariance[6:, 6:])
 
 
 def test_a_free_root_is_found_wherever_the_body_stands_and_faces(other: UniversalPrior, walk: Motion) -> None:
@@ -367,3 +367,16 @@ def test_modes_are_of_the_handles_that_were_solved_for() -> None:
     held = [first.space.pose_from_q(mode.q).positions["left_hand"] for mode in first.uncertainty.modes]
     assert np.linalg.norm(np.array(held) - low, axis=-1).max() < 0.002
     assert solver.problem.targets[0, 1] == 1.8
+
+
+def test_a_batch_gives_the_poses_of_solves_one_by_one(other: UniversalPrior, walk: Motion) -> None:
+    names, frames = ("head", "left_hand", "right_hand"), []
+    for frame in range(0, 24, 3):
+        q = recorded(other, walk, frame)
+        targets, _ = other.space.handle_positions(q, other.space.handles(names))
+        frames.append([Position(*pair) for pair in zip(names, targets, strict=True)])
+    for ours, alone in zip(
+        solve_batch(other, frames, threads=2), (solve(other, one) for one in frames), strict=True
+    ):
+        np.testing.assert_array_equal(ours.q, alone.q)
+        assert ours.status is alone.status

@@ -10,8 +10,8 @@ from poise.motion import Motion
 from poise.performer import act
 from poise.priors.model_file import load, save
 from poise.priors.universal import layout
+from poise.priors.universal.body import of_anyone
 from poise.priors.universal.prior import UniversalPrior
-from poise.priors.universal.zeros import of_anyone
 from poise.skeleton.kernels import ROOT_SIZE
 
 TURNED = np.array([0.0, 0.3, 0.0])

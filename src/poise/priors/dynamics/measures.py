@@ -1,18 +1,38 @@
-"""Distances and similarities of frames (Urtasun et al. 2008, section 4): squared distances for local linearity,
+"""What relates frames to each other: similarities, local linearity, and phases that are learned.
+
+Distances and similarities of frames (Urtasun et al. 2008, section 4): squared distances for local linearity,
 similarities for back-constraints, by pose, by phase on the unit circle (Eqs. 7, 8), or by transition (Eqs. 6, 9).
 
 Both may be multiplied or added (section 4.3). Multiplied distances are small if any factor is (a transition between
 different poses), added distances only if all are; added similarities are large if any is, multiplied if all are.
+
+The locally linear prior: each latent coordinate is predicted from its neighbours (Urtasun et al. 2008, Eqs. 4, 5).
+
+The weights follow from squared distances alone (Roweis and Saul 2000, kernelised): the Gram matrix of frame i's
+neighbours, relative to i, is C_jk = (D_ij + D_ik - D_jk) / 2. Each latent dimension may have its own distances,
+neighbours and weights.
+
+A phase that is learned along with the model, as proposed in the paper's fourth footnote.
+
+In every sequence the detected phase is changed smoothly, phi = phi_0 + H w: H are cubic B-splines with a knot about
+every quarter of a second, and w has a prior around zero. A back-constrained circle follows: its kernel is relative to
+the detected phases, B(phi) = k(c(phi), c(phi_0)) M with c the cosine or the sine, so that
+d x / d phi = -+ B'(c) b sin or cos of phi.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
+from scipy import sparse
+from scipy.interpolate import BSpline
+from scipy.sparse.linalg import spsolve
 from scipy.spatial.distance import cdist
 
+from poise.errors import InvalidValueError
 from poise.types import Array
 
 POSE_WIDTH = 1.0  # of the median distance between poses: width of a pose back-constraint
@@ -108,3 +128,147 @@ def _moments(
 def _since_nearest(times: Float[Array, "frames"], points: Float[Array, "points"]) -> Float[Array, "frames"]:
     gaps = times[:, None] - points
     return np.asarray(np.take_along_axis(gaps, np.abs(gaps).argmin(axis=1)[:, None], axis=1)[:, 0])
+
+
+# --- local linearity --------------------------------------------------------------------------------------------------
+
+
+NEIGHBOURS = 8
+REGULARISED = 1e-2  # of the trace of C, added to its diagonal: there may be more neighbours than dimensions
+LEAST_TRACE = 1e-3  # smallest trace of C in the regularisation: nearly coincident frames share weights
+LEAST_DEVIATION = (
+    0.1  # of the latent space's unit: smallest deviation, so that an axis does not shrink to nothing
+)
+
+
+@dataclass(frozen=True, eq=False)
+class LocalWeights:
+    """The neighbours of each frame and their weights, which sum to one."""
+
+    neighbours: Int[Array, "frames near"]
+    weights: Float[Array, "frames near"]
+
+    def left_over(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames"]:
+        """x_i minus the prediction from its neighbours."""
+        return coordinate - np.einsum("nk,nk->n", self.weights, coordinate[self.neighbours])
+
+    def smoothed(self, coordinate: Float[Array, "frames"], strength: float) -> Float[Array, "frames"]:
+        """Smooth a coordinate: trade off closeness to it and, weighted by `strength`, agreement with neighbours."""
+        count = len(coordinate)
+        left = sparse.eye_array(count, format="csr") - sparse.csr_array(
+            (
+                self.weights.ravel(),
+                (np.repeat(np.arange(count), self.weights.shape[1]), self.neighbours.ravel()),
+            ),
+            shape=(count, count),
+        )
+        system = sparse.eye_array(count) + strength * (left.T @ left)
+        return np.asarray(spsolve(system.tocsc(), coordinate))
+
+    def spread_back(self, in_left: Float[Array, "frames"]) -> Float[Array, "frames"]:
+        """The gradient by the coordinate, from that by the residual."""
+        out = in_left.copy()
+        np.add.at(out, self.neighbours.ravel(), (-self.weights * in_left[:, None]).ravel())
+        return out
+
+
+def local_weights(
+    squared: Float[Array, "frames frames"],
+    *,
+    neighbours: int = NEIGHBOURS,
+    across: Bool[Array, "frames frames"] | None = None,
+) -> LocalWeights:
+    """The nearest neighbours of each frame and the weights that reconstruct it from them (Eq. 4).
+
+    Of the frames marked in `across`, which lead into another activity, up to half of the neighbours are taken.
+    """
+    count = len(squared)
+    near = min(neighbours, count - 1)
+    if near < 1:
+        raise InvalidValueError("a locally linear prior needs at least two frames")
+    chosen = _nearest(squared, near, across)
+    to_each = np.take_along_axis(squared, chosen, axis=1)
+    between = squared[chosen[:, :, None], chosen[:, None, :]]
+    gram = 0.5 * (to_each[:, :, None] + to_each[:, None, :] - between)
+    trace = np.einsum("nkk->n", gram)
+    np.einsum("nkk->nk", gram)[:] += REGULARISED * np.maximum(trace, LEAST_TRACE)[:, None]
+    weights = np.linalg.solve(gram, np.ones((count, near, 1)))[:, :, 0]
+    return LocalWeights(chosen, weights / weights.sum(axis=1, keepdims=True))
+
+
+def _nearest(
+    squared: Float[Array, "frames frames"], near: int, across: Bool[Array, "frames frames"] | None
+) -> Int[Array, "frames {near}"]:
+    apart = squared.copy()
+    np.fill_diagonal(apart, np.inf)
+    if across is not None and near > 1:
+        half = near // 2
+        leading = np.where(across, apart, np.inf)
+        first = np.argpartition(leading, half - 1, axis=1)[:, :half]
+        taken = np.isfinite(np.take_along_axis(leading, first, axis=1))
+        apart[across & (across.sum(axis=1) > half)[:, None]] = np.inf
+        rows = np.repeat(np.arange(len(apart)), half)[taken.ravel()]
+        apart[rows, first[taken]] = -1.0
+    return np.sort(np.argpartition(apart, near - 1, axis=1)[:, :near], axis=1)
+
+
+def local_loss(
+    local: LocalWeights, coordinate: Float[Array, "frames"]
+) -> tuple[float, Float[Array, "frames"]]:
+    """-ln p(x | w) of one latent dimension at its maximum-likelihood deviation (Eq. 5), and its gradient."""
+    left = local.left_over(coordinate)
+    count = len(left)
+    variance = float(left @ left) / count + LEAST_DEVIATION**2
+    return 0.5 * count * np.log(variance), local.spread_back(left / variance)
+
+
+# --- learned phases ---------------------------------------------------------------------------------------------------
+
+
+KNOT_FRAMES = 8  # at 30 Hz, between knots
+DEVIATION = 0.3  # radians: prior standard deviation of a phase change
+
+
+def warp_design(lengths: tuple[int, ...]) -> Float[Array, "frames weights"]:
+    """H: the splines of every sequence, in its own frames."""
+    parts = [_splines(length) for length in lengths]
+    design = np.zeros((sum(lengths), sum(part.shape[1] for part in parts)))
+    row = column = 0
+    for part in parts:
+        design[row : row + len(part), column : column + part.shape[1]] = part
+        row, column = row + len(part), column + part.shape[1]
+    return design
+
+
+def warp_loss(weights: Float[Array, "weights"]) -> tuple[float, Float[Array, "weights"]]:
+    """-ln p(w), and its gradient."""
+    return 0.5 * float(weights @ weights) / DEVIATION**2, weights / DEVIATION**2
+
+
+@dataclass(frozen=True, eq=False)
+class CircleBasis:
+    """The basis of a back-constrained cosine or sine, at phases other than the detected ones."""
+
+    centres: Float[Array, "centres"]
+    mixing: Float[Array, "centres directions"]
+
+    def at(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames directions_and_constant"]:
+        """B at these cosines or sines; its last direction is constant."""
+        kernel = self._kernel(coordinate)
+        return np.column_stack([kernel @ self.mixing, np.ones(len(coordinate))])
+
+    def slope(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames directions_and_constant"]:
+        """B', the derivative by the coordinate."""
+        apart = (coordinate[:, None] - self.centres) / CIRCLE_WIDTH**2
+        return np.column_stack([-(apart * self._kernel(coordinate)) @ self.mixing, np.zeros(len(coordinate))])
+
+    def _kernel(self, coordinate: Float[Array, "frames"]) -> Float[Array, "frames centres"]:
+        squared = circle_distances(coordinate, self.centres)
+        return similarity(squared, CIRCLE_WIDTH)
+
+
+def _splines(length: int) -> Float[Array, "length splines"]:
+    spans = max(1, round((length - 1) / KNOT_FRAMES))
+    inner = np.linspace(0.0, length - 1.0, spans + 1)
+    knots = np.concatenate([[inner[0]] * 3, inner, [inner[-1]] * 3])
+    return np.asarray(BSpline.design_matrix(np.arange(length, dtype=np.float64), knots, 3).todense())

@@ -1,49 +1,123 @@
-"""The motion prior: a latent space of motion with dynamics and a moving root; for the solver, like a style."""
+"""The motion prior: a latent space of motion with dynamics and a moving root; for the solver, like a style.
+
+Options of learning a motion model: its latent space, activities, rhythm and phase.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, NamedTuple
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats.tables import Range
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.exact import Posterior
 from poise.gp.latent import Fit, annealed_kernel
+from poise.gp.process import Posterior
 from poise.motion.motion import Motion
 from poise.priors.dynamics import structure as layouts
-from poise.priors.dynamics.description import structure_from_text
-from poise.priors.dynamics.flow import FLOW_ARRAYS, Flow, mixed
+from poise.priors.dynamics.flow import (
+    FLOW_ARRAYS,
+    NO_SURFACE,
+    Flow,
+    Ring,
+    Surface,
+    cyclic_surface,
+    mixed,
+    surface_through,
+)
 from poise.priors.dynamics.learning import Learned, learn_motion
-from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
-from poise.priors.dynamics.root import ROOT_FEATURES, poses_from_features, root_features, rotation_from
-from poise.priors.dynamics.sequences import RATE, LearnedFrames, Sequences, sequences_of
-from poise.priors.dynamics.structure import Structure
-from poise.priors.dynamics.surface import NO_SURFACE, Ring, Surface, cyclic_surface, surface_through
+from poise.priors.dynamics.likelihood import MotionLikelihood, recorded_accelerations
+from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms
+from poise.priors.dynamics.sequences import (
+    RATE,
+    ROOT_FEATURES,
+    LearnedFrames,
+    Sequences,
+    count_bodies,
+    poses_from_features,
+    root_features,
+    rotation_from,
+    sequences_of,
+)
+from poise.priors.dynamics.structure import Structure, structure_from_text
 from poise.priors.latent.model import ACTIVE, LOGS, LatentModel
 from poise.priors.latent.prior import SAMPLED, LatentPrior, declared, residual_correlation
-from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
-from poise.schema import (
-    Declared,
-    Indices,
-    Numbers,
-    Schema,
-    choice,
-    flag,
-    real,
-    row,
-    several,
-    text,
-    whole,
-)
+from poise.priors.registry import PriorOptions, Stored
+from poise.priors.style.prior import StylePrior
+from poise.priors.terms import Accelerations, Targets, Term, Unknowns
+from poise.schema import Declared, Indices, Numbers, Schema, choice, flag, real, row, several, text, whole
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import JointLimits, read_only
 from poise.types import Array
+
+# --- options ----------------------------------------------------------------------------------------------------------
+
+
+CYLINDER = "transitions"  # the default model
+
+
+@dataclass(frozen=True)
+class DynamicsOptions(PriorOptions):
+    """Transitions are detected at foot landings, given with the rhythm, or left out."""
+
+    topology: Annotated[str | None, "the latent space (default: transitions)"] = None
+    transitions: Annotated[Literal["auto", "none"] | None, "auto: where feet land; or none"] = None
+    activities: Annotated[
+        str | None, "the activity of each clip, as in walk,walk,run (default: found by the feet)"
+    ] = None
+    active: Annotated[
+        int | None, Range(least=1), "the number of frames that it keeps (default: chosen by the data)"
+    ] = None
+    rhythm: Annotated[
+        Path | None, "a file of poise phase with phases, activities and transitions, which you may correct"
+    ] = None
+    phase: Annotated[
+        Literal["found", "learned"] | None,
+        "whether phases are found (or given) or learned (default: as the topology says)",
+    ] = None
+
+    method: Annotated[
+        Literal["cylinder", "urtasun2008"] | None,
+        "our own changes to the models, or the models as Urtasun et al. 2008 published them",
+    ] = None
+
+    def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:
+        """The latent space, and the rhythm file's data for the clips, by clip name."""
+        if self.rhythm is not None and self.activities:
+            raise InvalidValueError("the rhythm file already has the activities; change them there")
+        arguments: dict[str, Any] = {"topology": self.structure(motions), "inducing": self.active}
+        if self.activities:
+            arguments["activities"] = [name.strip() for name in self.activities.split(",")]
+        if self.rhythm is not None:
+            given = given_rhythm(read_rhythms(self.rhythm), [motion.name for motion in motions], motions)
+            arguments |= vars(given)
+        return arguments
+
+    def structure(self, motions: Sequence[Motion]) -> Structure:
+        """The latent space for a motion model of these clips, as described.
+
+        By default, clips of several bodies get one more axis, because people differ in several ways.
+        """
+        structure = structure_from_text(self.topology or CYLINDER)
+        if self.topology is None and count_bodies(motions) > 1:
+            structure = structure.with_another_axis()
+        if self.transitions == "none":
+            structure = structure.without_transitions()
+        elif not structure.uses_transitions:
+            structure = structure.with_transitions()
+        if self.phase is not None:
+            structure = replace(structure, learned_phase=self.phase == "learned")
+        return structure.as_published() if self.method == "urtasun2008" else structure
+
+
+# --- the prior --------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,6 +174,7 @@ class DynamicsPrior(LatentPrior):
     """A model of motion of one skeleton: a latent space with dynamics, and the root's motion."""
 
     kind = "dynamics"
+    learned_more = StylePrior.learned_more  # as a style, without dynamics
     learns_again = False  # without parts of its clips, for a held-out record: too slow
     about = (
         "a latent space of motion, such as a cylinder of walks and runs, for poise simulate and poise animate"
@@ -298,6 +373,24 @@ class DynamicsPrior(LatentPrior):
         (ring,) = surface_through(self.structure, self.model.latents, {source: angles}).rings
         (along,) = set(range(3)) - set(own)
         return ring, along
+
+    def motion_start(
+        self, targets: Targets, *, frames: int, fps: float, rng: np.random.Generator
+    ) -> Unknowns:
+        """Poses and latent points near the targets, from simulations."""
+        from poise.priors.dynamics.motion_start import motion_start
+
+        return motion_start(self, targets, frames=frames, fps=fps, rng=rng)
+
+    def motion_terms(self, targets: Targets, *, frames: int, fps: float) -> list[Term]:
+        """The likelihood of a motion, and accelerations as recorded (not as published)."""
+        del targets
+        if frames < 2:
+            raise InvalidValueError(f"a motion model needs at least 2 frames; got {frames}")
+        likelihood = MotionLikelihood(self, fps)
+        if self.structure.published:
+            return [likelihood]
+        return [likelihood, Accelerations((fps**2 / recorded_accelerations(self)) ** 2)]
 
     def start_in(self, activity: str | None = None) -> int:
         """The index of a training frame to start from: the first of an activity."""

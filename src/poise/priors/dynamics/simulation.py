@@ -1,12 +1,16 @@
-"""Simulate motion from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
+"""Motions and poses out of a motion model: simulation from point to point, and completion of features.
+
+Simulate motion from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
 
 Many paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone.
+
+Latent points of unseen poses with missing features, and completion of those features.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal
 
 import numpy as np
@@ -14,10 +18,10 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry.splines import smoothstep
-from poise.priors.dynamics.flow import advanced, mixed
+from poise.gp.latent import PlacingLoss, place_new
+from poise.priors.dynamics.flow import NO_SURFACE, advanced, mixed
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
-from poise.priors.dynamics.surface import NO_SURFACE
 from poise.types import Array
 
 Inference = Literal["guided", "plain"]
@@ -116,3 +120,31 @@ def resampled(latents: Float[Array, "frames latent"], fps: float) -> Float[Array
     times = np.arange(len(latents)) / RATE
     count = int(np.floor(times[-1] * fps + 1e-6)) + 1
     return np.asarray(CubicSpline(times, latents)(np.arange(count) / fps))
+
+
+# --- completion -------------------------------------------------------------------------------------------------------
+
+
+def place_features(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses latent"]:
+    """Return the latent point of each pose, from its known features (missing ones are NaN)."""
+    process, mean = prior.process, prior.all_mean
+    if y.shape[1] != len(mean):
+        raise InvalidValueError(
+            f"poses must have {len(mean)} features, with NaN for missing ones; got {y.shape[1]}"
+        )
+    known = ~np.isnan(y)
+    if not known.any(axis=1).all():
+        raise InvalidValueError("every feature of a pose is missing; at least one must be known")
+    latents = np.empty((len(y), prior.model.dimensions))
+    for pattern in np.unique(known, axis=0):
+        alike = np.all(known == pattern, axis=1)
+        seen = replace(process, weights=np.ascontiguousarray(process.weights[:, pattern]))
+        loss = PlacingLoss(seen, prior.all_scales[pattern])
+        latents[alike] = place_new(loss, (y[alike] - mean)[:, pattern])[0]
+    return latents
+
+
+def complete(prior: DynamicsPrior, y: Float[Array, "poses features"]) -> Float[Array, "poses features"]:
+    """Fill in missing features with the model's prediction at the latent point of the known ones."""
+    expected = prior.predict_all(place_features(prior, y))
+    return np.where(np.isnan(y), expected, y)

@@ -1,4 +1,11 @@
-"""A style as a guide: starts at active poses, a latent point as its state, three stages from smooth to fine."""
+"""A style as a guide: starts at active poses, a latent point as its state, three stages from smooth to fine.
+
+Prediction of a style's pose from the handles alone: a regression on recorded poses, limb by limb.
+
+A latent space of few dimensions does not represent independent arm motion; the regression does. The mean of a pose is
+half the regression's prediction and half the style's at the latent point. The remaining covariance does not grow
+outside the style's data, where few poses determine how deviations correlate.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +20,58 @@ from jaxtyping import Float, Int
 from poise.compiled import compiled
 from poise.geometry import rotations
 from poise.geometry.alignment import closest_root
+from poise.gp import regression
 from poise.gp.covariance import curves_of
+from poise.priors.clusters import BETA, BLOCKS
 from poise.priors.forms import FREE_ROOT
-from poise.priors.latent import local_gaussian as shape
-from poise.priors.latent.answers import SHARE, Answers
-from poise.priors.latent.form import LatentForm, aim_up, expected_up
-from poise.priors.latent.observed import Observed
-from poise.priors.poses import handle_positions
+from poise.priors.latent import local_gaussian
+from poise.priors.latent.local_gaussian import LatentForm, aim_up
+from poise.priors.latent.model import Observed
+from poise.priors.poses import handle_positions, limb_groups, unmoved_apart
 from poise.priors.predicting import in_root_frame
-from poise.priors.prior import Asked, Guide, Information, Plan, Start, Steps
+from poise.priors.prior import Asked, Gaussian, Guide, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.types import Array
 
 if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
+
+
+# --- poses from handles alone -----------------------------------------------------------------------------------------
+
+
+MOST = 200  # largest number of evenly spaced poses used
+SHARE = 0.5  # of the prediction in the mean of a pose
+WHOLE_SHARE = 0.1  # of the covariance of all poses in the remaining one
+
+
+class Answers:
+    """Map from handle positions in the root's frame to a pose, and the remaining covariance."""
+
+    def __init__(self, prior: LatentPrior, handles: Handles) -> None:
+        model, maps = prior.model, prior.mean.size
+        chosen = np.arange(0, len(model.latents), -(-len(model.latents) // MOST))
+        poses = model.mean[:maps] + model.recorded[chosen, :maps]
+        self._process = regression.fit(
+            handle_positions(prior.space, poses, handles).reshape(len(poses), -1),
+            poses,
+            groups=limb_groups(prior.space, handles),
+            blocks=chosen * BLOCKS // len(model.latents),
+            centre=poses.mean(axis=0),
+        )
+        usual, whole = prior.variance(model.latents).mean() * prior.noise, np.cov(model.recorded[:, :maps].T)
+        widely = WHOLE_SHARE * unmoved_apart(prior.space, handles, whole)
+        self.covariance = usual + widely + BETA * np.eye(maps)
+
+    def __call__(self, points: Float[Array, "handles 3"]) -> Float[Array, "maps"]:
+        """The pose for handles at these positions."""
+        mean = np.zeros(len(self.covariance))
+        self._process.add(points.ravel(), mean)
+        return mean
+
+
+# --- the guide --------------------------------------------------------------------------------------------------------
 
 
 STARTS = 3
@@ -48,7 +92,7 @@ class LatentGuide(Guide):
 
     def __init__(self, prior: LatentPrior, handles: Handles, fps: float | None) -> None:
         model, maps = prior.model, prior.mean.size
-        self.prior, self.space, self._fps, self.solving = prior, prior.space, fps, prior.solving
+        self.prior, self.space, self._fps = prior, prior.space, fps
         self._latents = model.active_latents
         self._poses = model.predict(self._latents)[:, :maps]
         recorded = model.mean[:maps] + model.outputs[:, :maps]
@@ -64,6 +108,10 @@ class LatentGuide(Guide):
         self.ask(Asked())
         smooth, _, fine = (1.0 / math.sqrt(form.style.parameters[2]) for form in self._forms)
         self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
+
+    def method(self, root: str) -> str:
+        """The prior's own for a given root."""
+        return self.prior.solving if root == "given" else super().method(root)
 
     def ask(self, asked: Asked) -> None:
         """Use the previous frames, and the handle positions relative to a given root."""
@@ -145,10 +193,10 @@ class LatentGuide(Guide):
         number = elsewhere(self._positions, self._latents, q, targets, state, self._same_basin)
         return None if number < 0 else self._started(q, number)
 
-    def loss(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
+    def score(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
         """L_IK (Eq. 3)."""
         form = self._forms[-1]
-        return shape.objective(form.style, form.base, self._aims(form, q), q[ROOT_SIZE:], state)
+        return local_gaussian.objective(form.style, form.base, self._aims(form, q), q[ROOT_SIZE:], state)
 
     def latents(self, state: Float[Array, "latent"]) -> tuple[Float[Array, "latent"], ...]:
         """The latent point."""
@@ -170,13 +218,6 @@ class LatentGuide(Guide):
         in_x -= dk.T @ (style.weights @ pull + style.checks @ left / variance)
         value = 0.5 * (misfit / variance + style.features * np.log(variance) + float(x @ x))
         return float(value), in_x, pull
-
-    def expectation(
-        self, q: Float[Array, "size"], state: Float[Array, "latent"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """The mean and covariance of poses around the latent point."""
-        del q
-        return self.prior.gaussian_at(state)
 
     def change(
         self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]
@@ -200,57 +241,58 @@ class LatentGuide(Guide):
 
     def gaussian(
         self, q: Float[Array, "size"], state: Float[Array, "latent"], *, stage: int = -1
-    ) -> Information:
+    ) -> Gaussian:
         """The local shape for a pose moved as close as the style's own poses are, and the expected tilt.
 
         A pose between styles is unlike each of them. At its full distance it would drive the latent points away from
         the style's data, and so remove the style from the blend.
         """
-        form = self._forms[stage]
-        variance = self._shape(q, state, form)
-        self._stage, self._precision = stage, np.linalg.inv(self._local.covariance)
-        pull, precision = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
-        pull[ROOT_FREEDOMS:] = self._precision @ (self._local.mean - q[ROOT_SIZE:])
-        precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._precision
-        if form.ups.shape[1] == 3:
-            pull[3:ROOT_FREEDOMS], precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = self._lean(form, q, variance)
-        return Information(pull, precision)
-
-    def spread(
-        self, q: Float[Array, "size"], state: Float[Array, "latent"]
-    ) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms freedoms"]]:
-        """The same Gaussian as gap and covariance, including the prediction from handles."""
-        form = (*self._forms, *self._answered)[-1]
+        form = (*self._forms, *self._answered)[-1] if stage == -1 else self._forms[stage]
         variance = self._shape(q, state, form)
         gap, covariance = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
         expected = self._local.mean + form.share * (form.answer - self._local.mean)
         gap[ROOT_FREEDOMS:] = expected - q[ROOT_SIZE:]
         covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._local.covariance
         np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
-        if form.ups.shape[1] == 3:
-            pull, stiffness = self._lean(form, q, variance)
+        if (
+            form.ups.shape[1] == 3
+        ):  # the root's rotation: to the expected tilt across the vertical, free about it
+            up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
+            across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
+            stiffness = (np.eye(3) - np.outer(up, up)) / across
             turn = np.linalg.inv(stiffness + np.eye(3) / FREE_ROOT)
-            gap[3:ROOT_FREEDOMS], covariance[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = turn @ pull, turn
-        return gap, covariance
+            covariance[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = turn
+            gap[3:ROOT_FREEDOMS] = (
+                turn @ stiffness @ np.cross(local_gaussian.expected_up(form, self._local), up)
+            )
+        self._stage = form
+        return Gaussian(gap, covariance)
 
-    def pulled(
+    def expectation(
+        self, q: Float[Array, "size"], state: Float[Array, "latent"]
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """The mean and covariance of poses around the latent point, exactly and without handles."""
+        del q
+        return self.prior.gaussian_at(state)
+
+    def moved(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
     ) -> Float[Array, "latent"]:
-        """The latent point updated to a new pose that is moved close."""
+        """The latent point updated to a new pose that is moved close, by the Gaussian asked for last."""
         del targets
         gap = q[ROOT_SIZE:] - self._local.mean
-        pull = self._precision @ gap
+        pull = np.linalg.solve(self._local.covariance, gap)
         near = math.sqrt(min(1.0, len(gap) / max(float(gap @ pull), 1e-300)))
-        step = shape.latent_step(self._local, near * pull)
-        reach = LATENT_REACH / math.sqrt(self._forms[self._stage].style.parameters[2])
+        step = local_gaussian.latent_step(self._local, near * pull)
+        reach = LATENT_REACH / math.sqrt(self._stage.style.parameters[2])
         return np.asarray(state + step * min(1.0, reach / max(float(np.linalg.norm(step)), 1e-300)))
 
     def misfit(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
         """L_IK under the fine model, but with misfits in units of its noise at every latent point."""
-        form = self._forms[-1]
-        *_, variance, misfit = self._misfit(form, q, state)
-        uncertainty = form.style.features * math.log(variance) + float(state @ state)
-        return float(0.5 * (misfit * form.style.parameters[1] + uncertainty))
+        style = self._forms[-1].style
+        *_, variance, misfit = self._misfit(self._forms[-1], q, state)
+        uncertainty = style.features * math.log(variance) + float(state @ state)
+        return float(0.5 * (misfit * style.parameters[1] + uncertainty))
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -264,33 +306,25 @@ class LatentGuide(Guide):
         aim_up(q, form.ups, aims)
         return aims
 
+    def _shape(self, q: Float[Array, "size"], x: Float[Array, "latent"], form: LatentForm) -> float:
+        """Fill in the local shape for a pose moved close; return sigma^2 at the latent point."""
+        maps = q[ROOT_SIZE:]
+        mean, left, variance, misfit = self._misfit(form, q, x)
+        near = math.sqrt(min(1.0, (len(maps) + len(left)) * variance / max(misfit, 1e-300)))
+        aims, close = self._aims(form, q) - (1.0 - near) * left, mean + near * (maps - mean)
+        self._local = local_gaussian.room(form.style, 0)
+        local_gaussian.local_shape(form.style, form.base, aims, close, x, self._local)
+        return variance
+
     def _misfit(
         self, form: LatentForm, q: Float[Array, "size"], x: Float[Array, "latent"]
     ) -> tuple[Array, Array, float, float]:
-        """At the latent point: the prediction, the remaining aims, sigma^2 and the squared misfit."""
-        style, aims = form.style, self._aims(form, q)
-        curves, mean, left = curves_of(style.actives), np.empty(len(q) - ROOT_SIZE), np.empty(len(aims))
-        variance = shape.spread_at(style, x, curves, np.empty(len(x)))
-        misfit = shape.misfit_at(style, form.base, aims, q[ROOT_SIZE:], curves.rows[0], mean, left)
+        """At a latent point: the expected maps, the remaining aims, sigma^2 and the squared misfit."""
+        style, aims, maps = form.style, self._aims(form, q), q[ROOT_SIZE:]
+        curves, mean, left = curves_of(style.actives), np.empty(len(maps)), np.empty(len(aims))
+        variance = local_gaussian.spread_at(style, x, curves, np.empty(len(x)))
+        misfit = local_gaussian.misfit_at(style, form.base, aims, maps, curves.rows[0], mean, left)
         return mean, left, variance, misfit
-
-    def _shape(self, q: Float[Array, "size"], state: Float[Array, "latent"], form: LatentForm) -> float:
-        """Fill in the local shape for a pose moved close; return sigma^2 at the latent point."""
-        maps = q[ROOT_SIZE:]
-        mean, left, variance, misfit = self._misfit(form, q, state)
-        shown = len(maps) + len(left)
-        near = math.sqrt(min(1.0, shown * variance / max(misfit, 1e-300)))
-        aims = self._aims(form, q) - (1.0 - near) * left
-        self._local = shape.room(form.style, 0)
-        shape.local_shape(form.style, form.base, aims, mean + near * (maps - mean), state, self._local)
-        return variance
-
-    def _lean(self, form: LatentForm, q: Array, variance: float) -> tuple[Array, Array]:
-        """The root's rotation: constrained across the vertical to the expected tilt, free about it."""
-        up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
-        across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
-        stiffness = (np.eye(3) - np.outer(up, up)) / across
-        return stiffness @ np.cross(expected_up(form, self._local), up), stiffness
 
 
 @compiled

@@ -1,4 +1,9 @@
-"""Base of priors with a latent space: a Gaussian process to poses, ready for the solver (Grochow et al. 2004)."""
+"""A latent space as a prior: the learned model for the solver, and poses sampled from it.
+
+Base of priors with a latent space: a Gaussian process to poses, ready for the solver (Grochow et al. 2004).
+
+Poses sampled from the latent space of a style, and the standing bodies at latent points.
+"""
 
 from __future__ import annotations
 
@@ -10,23 +15,24 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.gp.covariance import Kernel
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent import model
 from poise.priors.latent.guide import LatentGuide
-from poise.priors.latent.model import LatentModel, LatentSpace
-from poise.priors.latent.observed import Observed, observed
-from poise.priors.model_file import Stored
+from poise.priors.latent.model import LatentModel, LatentSpace, Observed, observed
+from poise.priors.registry import Stored
 from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
-from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
+from poise.skeleton.skeleton import JointLimits, Pose, Skeleton, read_only
 from poise.types import Array
 
 if TYPE_CHECKING:
-    from poise.priors.dynamics.surface import Ring
+    from poise.priors.dynamics.flow import Ring
+
 
 Own = TypeVar("Own", bound="LatentPrior")
 
@@ -134,23 +140,13 @@ class LatentPrior(Savable):
 
     @property
     def solving(self) -> str:
-        """The default method of its guides."""
-        return LatentGuide.solving
+        """The default method of its guides for a given root."""
+        return "map"
 
     @property
     def unrolled(self) -> tuple[Ring, int] | None:
         """For a cylinder: its ring and the dimension along it; else None."""
         return None
-
-    def learned_more(self, q: Float[Array, "frames size"], *, fps: float) -> LatentPrior:
-        """The style after training on more poses, from its current state; joint limits are kept."""
-        from poise.priors.style.adding import add_poses
-        from poise.priors.style.prior import StylePrior
-
-        grown = add_poses(self.model, self.model.features.of_frames(q, fps))
-        more = StylePrior(grown, limits=self.limits, correlation=self.correlation)
-        more.quantiles, more.clips = self.quantiles, self.clips
-        return more
 
     def stages(self) -> tuple[shape.LatentArrays, ...]:
         """The model from smoothest to finest (section 6.2), reduced to the features of one pose."""
@@ -245,3 +241,69 @@ def up_aims(model: LatentModel, q: Float[Array, "size"]) -> Float[Array, "checks
     maps, count = model.features.space.size - ROOT_SIZE, model.features.pose_count
     up = rotations.matrix_from_quaternion(q[3:7])[1]
     return np.asarray(model.scales[maps:count] * (up[: count - maps] - model.mean[maps:count]))
+
+
+# --- samples ----------------------------------------------------------------------------------------------------------
+
+
+NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation: steps from active points
+ROUNDS = 100  # largest number of draws per sample, before the likeliest rejected ones are taken
+
+
+def sample_latents(
+    space: LatentSpace, count: int, rng: np.random.Generator
+) -> Float[Array, "samples latent"]:
+    """Latent points as likely as the training poses' own, each a random step from an active one.
+
+    Active poses cover all of a style, whereas most frames of a clip may show one pose.
+    """
+    if count < 1:
+        raise InvalidValueError(f"ask for at least one sample; got {count}")
+    least = space.likelihood_map(space.latents).min()
+    kept, refused = np.empty((0, space.latents.shape[1])), np.empty((0, space.latents.shape[1]))
+    for _ in range(ROUNDS):
+        drawn = _steps_from_active(space, 2 * count, rng)
+        likely = space.likelihood_map(drawn) >= least
+        kept, refused = np.concatenate([kept, drawn[likely]]), np.concatenate([refused, drawn[~likely]])
+        if len(kept) >= count:
+            return kept[:count]
+    likeliest = np.argsort(-space.likelihood_map(refused), kind="stable")[: count - len(kept)]
+    return np.concatenate([kept, refused[likeliest]])
+
+
+def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
+    """Likely latent points far from the training poses and from each other: novel poses of a style."""
+    pool = sample_latents(space, 60 * count, rng)
+    known = space.latents
+    chosen: list[int] = []
+    for _ in range(count):
+        gaps = np.linalg.norm(pool[:, None] - known[None], axis=2).min(axis=1)
+        chosen.append(int(np.argmax(gaps)))
+        known = np.concatenate([known, pool[chosen[-1]][None]])
+    return pool[chosen]
+
+
+def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen latent"]:
+    """Representative training points: the most central one, then always the one farthest from those chosen."""
+    points = space.latents
+    gaps = np.linalg.norm(points - points.mean(axis=0), axis=1)
+    chosen = [int(np.argmin(gaps))]
+    gaps = np.linalg.norm(points - points[chosen[0]], axis=1)
+    while len(chosen) < min(count, len(points)):
+        chosen.append(int(np.argmax(gaps)))
+        gaps = np.minimum(gaps, np.linalg.norm(points - points[chosen[-1]], axis=1))
+    return points[chosen]
+
+
+def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
+    """The pose at a latent point, with its expected tilt, its lowest joint at height 0."""
+    return prior.space.pose_from_q(prior.space.standing(prior.pose_at(x), prior.up_at(x)))
+
+
+def _steps_from_active(
+    space: LatentSpace, count: int, rng: np.random.Generator
+) -> Float[Array, "samples latent"]:
+    """Random steps, short and long, from random active points."""
+    origins = space.latents[space.active][rng.integers(len(space.active), size=count)]
+    lengths = np.exp(rng.uniform(np.log(NEAREST_STEP), np.log(FARTHEST_STEP), size=(count, 1)))
+    return np.asarray(origins + lengths * space.latents.std() * rng.normal(size=origins.shape))

@@ -1,34 +1,104 @@
-"""Guides for performances: local models predict pose and root together from control signals.
+"""Guides for performances: local models predict pose and root together from markers, pictures or sensors.
+
+Guides for performances: local models predict pose and root together from control signals.
 
 A guide of this kind is shown the observations frame by frame; its prediction is one Gaussian over all degrees of
 freedom, including the root's (Chai and Hodgins 2005, sections 5 and 6). Missing signals are filled in from examples
 that agree with the others, and then once more from the resulting pose.
+
+Examples that look like the observations: a local Gaussian of poses from rays and positions of markers.
+
+A marker that one camera sees is on a ray: two of its coordinates are known, the third is not. Every example, with the
+assumed root rotation, is shifted to where its markers are nearest to all rays and positions (a linear problem with the
+same matrix for all); the remaining distance measures dissimilarity. The nearest examples, weighted by similarity, give
+mean and covariance of the pose: the local model of Chai and Hodgins 2005, section 5, in the picture instead of the
+room. It has no memory, so a wrong depth does not persist.
+
+A guide for inertial sensors: pose, height and velocity predicted from the orientations of segments.
 """
 
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
-from poise.geometry.alignment import rigid_fit
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit, shifts_across
 from poise.priors.forms import fixed, root_gap
-from poise.priors.limbs import Limb
 from poise.priors.local import regression
-from poise.priors.local.control import Control, root_from_seen, touched_outputs
-from poise.priors.local.kernels import Data, Signal
-from poise.priors.local.lookalikes import Lookalikes, Seen
-from poise.priors.local.signals import Filler, Recent
-from poise.priors.prior import ALL, Asked, Guide, Information, Plan, Start, Steps
+from poise.priors.local.control import (
+    ROOT_OUTPUTS,
+    Control,
+    Filler,
+    Recent,
+    Sensors,
+    root_from_seen,
+    touched_outputs,
+)
+from poise.priors.local.examples import Examples
+from poise.priors.local.regression import Data, Signal
+from poise.priors.poses import Limb
+from poise.priors.prior import ALL, Asked, Gaussian, Guide, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.types import Array, ShareProgress
 
 if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
+
+
+# --- lookalikes -------------------------------------------------------------------------------------------------------
+
+
+MOST = 3000  # largest number of examples compared, spread over the library
+NEAREST = 600  # examples in the Gaussian
+BETA = 1e-3  # radians squared, added to every variance
+
+
+@dataclass(frozen=True, eq=False)
+class Seen:
+    """Markers, each with a point that it is at or on a ray through, and the projection of gaps to the known axes."""
+
+    markers: Int[Array, "seen"]
+    through: Float[Array, "seen 3"]
+    across: Float[Array, "seen 3 3"]
+
+
+class Lookalikes:
+    """The examples of a library, compared by their markers."""
+
+    def __init__(self, examples: Examples, handles: Handles) -> None:
+        some = examples.every(-(-len(examples) // MOST))
+        self._maps = some.maps
+        shapes = some.space.points_in_root_frame(some.maps, handles)
+        self._shapes = np.ascontiguousarray(shapes.swapaxes(0, 1))
+
+    def __call__(
+        self, root: Float[Array, "7"], seen: Seen
+    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+        """Mean and covariance of the pose for an approximate root."""
+        squares = self.squared_gaps(root, seen)
+        near = np.argpartition(squares, min(NEAREST, len(squares) - 1))[:NEAREST]
+        apart = squares[near]
+        shares = 1.0 / (apart + 0.1 * apart.mean() + 1e-9) ** 2
+        shares /= shares.sum()
+        mean = shares @ self._maps[near]
+        spread = np.sqrt(shares)[:, None] * (self._maps[near] - mean)
+        return mean, spread.T @ spread + BETA * np.eye(len(mean))
+
+    def squared_gaps(self, root: Float[Array, "7"], seen: Seen) -> Float[Array, "examples"]:
+        """Squared distance of each example's markers from the observations, after the best shift."""
+        turn = rotations.matrix_from_quaternion(root[3:ROOT_SIZE])
+        placed = self._shapes[seen.markers] @ turn.T + (root[:3] - seen.through)[:, None]
+        return shifts_across(placed, seen.across)[1]
+
+
+# --- guides -----------------------------------------------------------------------------------------------------------
 
 
 ROOT_OFF = (0.1, 0.1)  # metres, radians: standard deviation of the root if only pictures show it
@@ -120,30 +190,13 @@ class ControlGuide(Guide):
         del q
         return fixed(state.mean, state.covariance), steps
 
-    def expectation(
-        self, q: Float[Array, "size"], state: ControlState
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
-        """The prediction for the joints."""
-        del q
-        return state.mean, state.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
-
-    def gaussian(self, q: Float[Array, "size"], state: ControlState, *, stage: int = -1) -> Information:
-        """The prediction as a Gaussian around a pose."""
+    def gaussian(self, q: Float[Array, "size"], state: ControlState, *, stage: int = -1) -> Gaussian:
+        """The prediction."""
         del stage
-        precision = np.linalg.inv(state.covariance)
-        return Information(precision @ _gap(q, state), precision)
-
-    def pulled(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
-    ) -> ControlState:
-        """Unchanged: a frame is shown once."""
-        del q, targets
-        return state
-
-    def misfit(self, q: Float[Array, "size"], state: ControlState) -> float:
-        """Half the squared Mahalanobis distance from the prediction."""
-        gap = _gap(q, state)
-        return float(0.5 * gap @ np.linalg.solve(state.covariance, gap))
+        gap = np.empty(len(q) - 1)
+        root_gap(q, state.root, gap)
+        gap[ROOT_FREEDOMS:] = state.mean - q[ROOT_SIZE:]
+        return Gaussian(gap, state.covariance.copy(), rooted=True)
 
 
 class MarkerGuide(ControlGuide):
@@ -207,7 +260,7 @@ class RegressedMarkers(MarkerGuide):
             return self._from_places(self._likely)
         return self._from_pictures(self._pictured, before)
 
-    def follow(
+    def moved(
         self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
     ) -> ControlState:
         """Predict once more, with the missing markers filled in from a first pose."""
@@ -281,9 +334,52 @@ def _agreed(
     return ControlState(root, mean, covariance, settled)
 
 
-def _gap(q: Float[Array, "size"], state: ControlState) -> Float[Array, "freedoms"]:
-    """The tangent step from a pose to the prediction."""
-    gap = np.empty(len(q) - 1)
-    root_gap(q, state.root, gap)
-    gap[ROOT_FREEDOMS:] = state.mean - q[ROOT_SIZE:]
-    return gap
+# --- sensors ----------------------------------------------------------------------------------------------------------
+
+
+class SensorGuide(ControlGuide):
+    """Predictions from sensors; the root has its sensor's rotation, at the position integrated from the velocity."""
+
+    def __init__(
+        self, prior: LocalPrior, sensors: Sensors, *, progress: Callable[[float], None] = lambda _: None
+    ) -> None:
+        self.sensors = sensors
+        inputs, outputs = sensors.of_examples(prior.examples)
+        super().__init__(prior)
+        self.learn(
+            Data(inputs, outputs, prior.examples.blocks),
+            signal=sensors.signal,
+            limbs=sensors.limbs,
+            touched=sensors.touched,
+            figures=prior.examples.figures(),
+            progress=progress,
+        )
+        self.standing[:ROOT_SIZE] = [0.0, prior.examples.q[:, 1].mean(), 0.0, *rotations.IDENTITY]
+
+    def reset(self) -> None:
+        """Forget previous observations; the next frame is at the origin."""
+        super().reset()
+        self._placed = 0.0
+
+    def show(self, turned: Float[Array, "sensors 4"]) -> None:
+        """Set the segments' orientations in the next frame, NaN for a sensor without data."""
+        self._turned = turned
+
+    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
+        """The prediction of the local models from the sensors' orientations and angular velocities."""
+        del free_root
+        last, turned = (before[0] if before else self.standing), self._turned[0]
+        turn = turned if np.all(np.isfinite(turned)) else last[3:ROOT_SIZE]
+        mean, covariance = self.regression(self.signals(self._turned, turn))
+        seconds, self._placed = self.recent.clock - self._placed, self.recent.clock
+        moved = last[:3] + seconds * rotations.rotate(turn, mean[1:ROOT_OUTPUTS])
+        whole = np.zeros((self.space.freedoms, self.space.freedoms))
+        whole[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance[ROOT_OUTPUTS:, ROOT_OUTPUTS:]
+        return ControlState(np.array([moved[0], mean[0], moved[2], *turn]), mean[ROOT_OUTPUTS:], whole)
+
+    def signals(self, turned: Float[Array, "sensors 4"], root: Float[Array, "4"]) -> Float[Array, "columns"]:
+        """Complete control signals of the frame just noted, for a root with this rotation."""
+        turns = rotations.matrix_from_quaternion(np.concatenate([root[None], turned[1:]]))
+        lag, then = self.recent.before() or (1.0, np.full_like(turned, np.nan))
+        before = rotations.matrix_from_quaternion(then)
+        return self.fill(self.sensors.signals(turns[None], before[None], lag=lag)[0])

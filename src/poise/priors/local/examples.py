@@ -6,6 +6,7 @@ are kept as whole pose vectors, so that markers of any set, on any body, can be 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -13,9 +14,10 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.library.coherent import CoherentSearch, runs_of
 from poise.library.poses import Poses
+from poise.motion.edit import retarget
 from poise.motion.motion import Motion
-from poise.motion.retarget import retarget
 from poise.priors.clusters import blocks_of
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
@@ -26,6 +28,7 @@ from poise.types import Array
 RATE = 30.0  # examples per second
 ALIKE = 1e-3  # metres: smallest bone difference between performers
 FIGURES = 8  # largest number of coordinates that distinguish performers
+CONTROL_SHARE = 0.8  # alpha of Eq. 2
 LAG = 1 / 30  # seconds between an example and the pose before it
 
 
@@ -144,3 +147,33 @@ def _told_apart(
         offsets.reshape(len(offsets), -1).round(4), axis=0, return_index=True, return_inverse=True
     )
     return offsets[first], whose.ravel()
+
+
+class Query:
+    """The query metric of Eq. 2 over all examples, with the coherent search of a library from frame to frame."""
+
+    def __init__(
+        self, markers: Float[Array, "examples markers 3"], maps: Float[Array, "examples maps"]
+    ) -> None:
+        self._control = math.sqrt(CONTROL_SHARE) / _spread(markers)
+        self._continuity = math.sqrt(1.0 - CONTROL_SHARE) / _spread(maps)
+        rows = np.hstack([self._control * markers.reshape(len(markers), -1), self._continuity * maps])
+        self._unknown = np.full(maps.shape[1], np.nan)
+        self._search = CoherentSearch(runs_of(maps), rows.astype(np.float32))
+
+    def __call__(
+        self,
+        markers: Float[Array, "markers 3"],
+        expected: Float[Array, "maps"] | None,
+        count: int,
+    ) -> tuple[Int[Array, "count"], Float[Array, "count"]]:
+        """The closest examples in order, with their squared distances; NaN markers are ignored."""
+        going = self._unknown if expected is None else expected
+        query = np.concatenate([self._control * markers.ravel(), self._continuity * going])
+        found = self._search.nearest(query.astype(np.float32), count)
+        return found.frames.astype(np.int64), found.distances.astype(np.float64)
+
+
+def _spread(values: Float[Array, "examples *columns"]) -> float:
+    """The standard deviation of all columns together, as unit: Eq. 2 adds metres to radians."""
+    return max(math.sqrt(float(values.var(axis=0).sum())), 1e-9)

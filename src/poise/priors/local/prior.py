@@ -25,17 +25,23 @@ from poise.library.poses import Poses
 from poise.motion.motion import Motion
 from poise.priors import registry
 from poise.priors.clusters import influence
-from poise.priors.limbs import limbs_of, moved_maps
 from poise.priors.local import regression
-from poise.priors.local.control_guide import MarkerGuide, RegressedMarkers
+from poise.priors.local.control import Sensors
+from poise.priors.local.control_guide import MarkerGuide, RegressedMarkers, SensorGuide
 from poise.priors.local.examples import Examples
-from poise.priors.local.kernels import Data, Signal
-from poise.priors.local.orientations import Sensors
-from poise.priors.local.published import PublishedMarkers, PublishedPoses, Units
-from poise.priors.local.sensor_guide import SensorGuide
-from poise.priors.model_file import Stored
-from poise.priors.poses import Prepared, common_frames, limits_of, motion_hash, prepared_for, upright
+from poise.priors.local.regression import Data, Signal
+from poise.priors.poses import (
+    Prepared,
+    common_frames,
+    limbs_of,
+    limits_of,
+    motion_hash,
+    moved_maps,
+    prepared_for,
+    upright,
+)
 from poise.priors.predicting import PredictingGuide
+from poise.priors.registry import Stored
 from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, choice, flag, real
 from poise.skeleton.kernels import ROOT_SIZE
@@ -50,6 +56,14 @@ PLACES = 400  # examples tried when a root is placed
 BETA = 1e-3  # radians squared, added to the covariance of the nearest examples
 SAMPLED = 200  # examples whose log-likelihoods give the percentiles
 OURS, PUBLISHED = "regression", "chai2005"
+
+
+@dataclass(frozen=True)
+class Units:
+    """The units in which Eq. 9 weights markers (metres; chosen from the library if None) and angles (radians)."""
+
+    markers: float | None = None
+    angles: float = 1.0
 
 
 @dataclass(frozen=True)
@@ -108,7 +122,7 @@ class LocalPrior(Savable):
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
         self.method, self.units = OURS, Units()
-        self._prepared: Prepared[LocalGuide | PublishedPoses] = {}
+        self._prepared: Prepared[PredictingGuide] = {}
         self._measure = influence(examples.space)
 
     @classmethod
@@ -195,18 +209,17 @@ class LocalPrior(Savable):
         prior._prepared = {}
         return prior
 
-    def guide(self, handles: Handles, *, fps: float | None = None) -> LocalGuide | PublishedPoses:
+    def guide(self, handles: Handles, *, fps: float | None = None) -> PredictingGuide:
         """Return the guide that predicts poses from the positions of these handles; frames are independent."""
         del fps
-        published = partial(PublishedPoses, units=self.units)
-        make = partial(published if self.method == PUBLISHED else LocalGuide, self)
+        make = partial(LocalGuide if self.method == OURS else registry.PUBLISHED_GUIDES[self.method], self)
         return prepared_for(handles, self._prepared, make, most=PREPARED)
 
     def marker_guide(self, handles: Handles, *, progress: ShareProgress = lambda _: None) -> MarkerGuide:
         """Return the guide for a performer's markers, their velocities, and missing ones."""
-        if self.method == PUBLISHED:
-            return PublishedMarkers(self, handles, units=self.units, progress=progress)
-        return RegressedMarkers(self, handles, progress=progress)
+        ours = self.method == OURS
+        make = RegressedMarkers if ours else registry.PUBLISHED_GUIDES[f"{self.method} markers"]
+        return make(self, handles, progress=progress)
 
     def sensor_guide(self, names: Sequence[str], *, progress: ShareProgress = lambda _: None) -> SensorGuide:
         """Return the guide for inertial sensors on these segments, the root's first."""

@@ -1,9 +1,27 @@
-"""Learn a style from clips (Grochow et al. 2004, section 5 and appendix B)."""
+"""Learn a style from clips: training poses, choice of settings, learning, and more poses afterwards.
+
+Learn a style from clips (Grochow et al. 2004, section 5 and appendix B).
+
+Training data of a style from clips: features of every kept frame.
+
+Choose the latent dimension, active set size and kernel by the likelihood of held-out poses.
+
+Contiguous blocks are held out, because neighbouring frames are nearly the same pose. The likelihood of a held-out pose
+is its evidence, with x integrated out, so that spaces of different dimension are comparable. A larger model must earn
+its cost. Two dimensions are never chosen: in the paper and on unseen recordings, three are as good or better.
+
+Add poses to a learned style without learning it from scratch (a wish in section 7.3 of Grochow et al. 2004).
+
+New poses start at the latent points given by a linear regression of x on features, learned from the old ones: L_IK
+alone would crowd very different poses at the edge of the known region. The active set is chosen again once. Then L_GP
+of it (Eq. 2) is minimised over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all inactive poses,
+and the scales follow in closed form: one round instead of the ten of learning.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -12,16 +30,154 @@ from jaxtyping import Bool, Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.gp import latent
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.latent import Fit
-from poise.gp.placing import PlacingLoss, place_new
+from poise.gp.latent import (
+    Fit,
+    PlacingLoss,
+    annealed_kernel,
+    descended,
+    heuristic,
+    log_evidence,
+    others_placed,
+    place_new,
+    rescaled,
+    start,
+)
 from poise.motion.motion import Motion
-from poise.priors.latent.features import Features
+from poise.priors.latent.features import REFERENCE_SECONDS, Features, TrainingFeatures
 from poise.priors.latent.model import ALL, LatentModel
 from poise.priors.poses import pose_space_of
-from poise.priors.style import choice
-from poise.priors.style.data import TrainingPoses, thinned, training_poses
+from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, ShareProgress
+
+# --- training poses ---------------------------------------------------------------------------------------------------
+
+
+FEWEST_FRAMES = 200  # below this number no frame is skipped
+MOST_FRAMES = 20_000  # above this number more frames are skipped
+
+
+@dataclass(frozen=True, eq=False)
+class TrainingPoses(TrainingFeatures):
+    """Features of the kept frames of all clips, one clip after the other."""
+
+    features: Features
+    y: Float[Array, "poses features"]
+
+    def __post_init__(self) -> None:
+        if len(self.y) < 2 or not np.any(self.varying):
+            raise InvalidValueError("a style needs at least two frames with motion")
+
+
+def thinned(motions: Sequence[Motion]) -> list[Motion]:
+    """The clips at about 30 frames a second; all frames of short data, fewer of very long."""
+    count = sum(len(motion) for motion in motions)
+    most, fewest = max(1, count // FEWEST_FRAMES), -(-count // MOST_FRAMES)
+    return [motion[:: max(fewest, min(_stride(motion), most))] for motion in motions if len(motion)]
+
+
+def training_poses(
+    space: PoseSpace, motions: Sequence[Motion], features: Features
+) -> tuple[TrainingPoses, Float[Array, "poses maps"]]:
+    """Features of every frame of the clips, and their exponential maps."""
+    clips = [(space.q_from_frames(motion.root_positions, motion.rotations), motion.fps) for motion in motions]
+    y = np.concatenate([features.of_frames(q, fps) for q, fps in clips])
+    return TrainingPoses(features, y), np.concatenate([q[:, ROOT_SIZE:] for q, _ in clips])
+
+
+def _stride(motion: Motion) -> int:
+    return max(1, round(motion.fps * REFERENCE_SECONDS))
+
+
+# --- choice of settings -----------------------------------------------------------------------------------------------
+
+
+DIMENSIONS = (3, 4, 5, 6)
+ACTIVE_COUNTS = (50, 100, 200)
+TRIED_KERNELS = ("rbf", "matern32", "matern52", "rational-quadratic", "rbf+linear", "periodic")
+SAMPLE = 500  # evenly spaced poses on which choices are made
+BLOCKS = 10  # every second one is held out, then the others
+ROUNDS = 4  # of the heuristic per candidate
+WORTH = 0.01  # nats per feature of a held-out pose that each further dimension must gain
+ACTIVE_WORTH = 0.01  # the same for each step to a larger active set, which slows every solve
+
+
+@dataclass(frozen=True)
+class StyleSettings:
+    """The settings of a style."""
+
+    dimensions: int
+    active: int
+    kernel: str
+
+
+def choose(
+    centred: Float[Array, "poses features"],
+    *,
+    dimensions: int | None,
+    active: int | None,
+    kernel: str,
+    progress: ShareProgress = lambda _: None,
+) -> StyleSettings:
+    """Fill in the open settings (None, or a kernel "auto"): kernel, then dimension, then active set."""
+    sample = centred[:: -(-len(centred) // SAMPLE)]
+    most = min(active or 100, len(sample))
+    chosen = StyleSettings(dimensions or 3, most, "rbf" if kernel == "auto" else kernel)
+    if kernel == "auto":
+        chosen = _best(sample, [replace(chosen, kernel=kind) for kind in TRIED_KERNELS], worth=0.0)
+        progress(0.5)
+    if dimensions is None:
+        possible = [count for count in DIMENSIONS if count < min(sample.shape)]
+        chosen = _best(sample, [replace(chosen, dimensions=count) for count in possible or [1]], worth=WORTH)
+        progress(0.8)
+    if active is None:
+        chosen = _with_active_count(sample, chosen, len(centred))
+    progress(1.0)
+    return chosen
+
+
+def held_out_likelihood(centred: Float[Array, "poses features"], settings: StyleSettings) -> float:
+    """Mean log-evidence of held-out poses, per feature: every second block by the others, and vice versa."""
+    odd = np.arange(len(centred)) * BLOCKS // len(centred) % 2 == 1
+    totals = [_likelihood(centred, left_out, settings) for left_out in (odd, ~odd)]
+    return float(np.concatenate(totals).mean()) / centred.shape[1]
+
+
+def _likelihood(
+    centred: Float[Array, "poses features"], left_out: Bool[Array, "poses"], settings: StyleSettings
+) -> Float[Array, "tested"]:
+    learned = centred[~left_out]
+    deviations = learned.std(axis=0)
+    usable = deviations > 1e-3 * centred.std(axis=0)
+    mean = learned[:, usable].mean(axis=0)
+    learned, tested = learned[:, usable] - mean, centred[left_out][:, usable] - mean
+    fit = start(learned, dimensions=settings.dimensions, kind=settings.kernel, active=settings.active)
+    loss = heuristic(learned, fit, active=settings.active, rounds=ROUNDS).placing_loss(learned)
+    placed, _ = place_new(loss, tested)
+    return log_evidence(loss, tested, placed)
+
+
+def _with_active_count(
+    sample: Float[Array, "poses features"], settings: StyleSettings, pose_count: int
+) -> StyleSettings:
+    """The best active set size; if there are too few poses for a trial, which uses half, the largest possible."""
+    if len(sample) // 2 <= ACTIVE_COUNTS[-1]:
+        return replace(settings, active=min(pose_count, ACTIVE_COUNTS[-1]))
+    return _best(sample, [replace(settings, active=count) for count in ACTIVE_COUNTS], worth=ACTIVE_WORTH)
+
+
+def _best(
+    centred: Float[Array, "poses features"], candidates: Sequence[StyleSettings], *, worth: float
+) -> StyleSettings:
+    """The likeliest candidate, with a cost for each step up the list."""
+    if len(candidates) == 1:
+        return candidates[0]
+    likelihoods = [held_out_likelihood(centred, candidate) for candidate in candidates]
+    return candidates[int(np.argmax(np.array(likelihoods) - worth * np.arange(len(candidates))))]
+
+
+# --- learning ---------------------------------------------------------------------------------------------------------
+
 
 ALGORITHMS = ("heuristic", "full")
 WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced training poses; others are only placed
@@ -83,7 +239,7 @@ def learn_model(
     centred = poses.centred[working]
     is_open = dimensions is None or active is None or kernel == "auto"
     share = 0.6 if is_open else 0.0  # share of the progress for choosing settings
-    chosen = choice.choose(
+    chosen = choose(
         centred,
         dimensions=dimensions,
         active=active,
@@ -152,3 +308,65 @@ def _check(
         )
     if active is not None and active < 2:
         raise InvalidValueError(f"an active set needs at least two poses; got {active}")
+
+
+# --- adding poses -----------------------------------------------------------------------------------------------------
+
+
+DESCENT_STEPS = 10  # L-BFGS steps over the kernel and the x of new active poses
+ANNEALING_STEPS = 8  # L-BFGS steps over the annealed kernel, from the previous one
+RIDGE = 0.1  # ridge of the regression of x on features, of the mean variance of a feature
+
+
+def add_poses(model: LatentModel, y: Float[Array, "new features"], *, seed: int = 0) -> LatentModel:
+    """The style with more poses learned, from its current state."""
+    _check_features(model, y)
+    poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
+    latents = np.concatenate([model.latents, laid_out(model.latents, poses.centred)])
+    working = np.arange(0, len(latents), -(-len(latents) // WORKING_POSES["heuristic"]))
+    is_new = working >= len(model.latents)
+    fit = Fit(
+        model.kernel, model.scales[poses.varying], latents[working], np.empty(0, int), model.learning_curve
+    )
+    fit = _taken_in(poses.centred[working], fit.reselected(_active_count(model, len(latents))), is_new)
+    latents[working] = fit.latents
+    fit = replace(fit, latents=latents, active=working[fit.active])
+    rng = np.random.default_rng(seed)
+    annealed = annealed_kernel(poses.centred, fit, rng=rng, start=model.annealed, steps=ANNEALING_STEPS)
+    return model_of(poses, fit, annealed, speakers=model.speakers)
+
+
+def laid_out(
+    latents: Float[Array, "old latent"], centred: Float[Array, "poses features"]
+) -> Float[Array, "new latent"]:
+    """Initial latent points of the new poses, by ridge regression of x on features."""
+    scaled = centred / centred.std(axis=0)
+    old, new = scaled[: len(latents)], scaled[len(latents) :]
+    middle, average = old.mean(axis=0), latents.mean(axis=0)
+    gram = (old - middle).T @ (old - middle)
+    np.einsum("kk->k", gram)[:] += RIDGE * np.trace(gram) / len(gram)
+    slopes = np.linalg.solve(gram, (old - middle).T @ (latents - average))
+    return np.asarray(average + (new - middle) @ slopes)
+
+
+def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) -> Fit:
+    """The fit with the new poses placed, and its kernel and scales updated."""
+    own = replace(fit, latents=fit.latents[fit.active])
+    own = descended(centred[fit.active], own, moving=is_new[fit.active], steps=DESCENT_STEPS)
+    latents = fit.latents.copy()
+    latents[fit.active] = own.latents
+    fit = replace(fit, kernel=own.kernel, scales=own.scales, latents=latents)
+    return rescaled(centred, others_placed(centred, fit))
+
+
+def _active_count(model: LatentModel, pose_count: int) -> int:
+    """The previous number; if all poses were active, the largest number that the choice by data may give."""
+    own = len(model.active)
+    return own if own < len(model.latents) else min(pose_count, max(own, ACTIVE_COUNTS[-1]))
+
+
+def _check_features(model: LatentModel, y: Float[Array, "new features"]) -> None:
+    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
+        raise InvalidValueError(
+            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
+        )

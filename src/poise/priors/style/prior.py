@@ -7,18 +7,19 @@ from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal
 
 import numpy as np
+from jaxtyping import Float
 
 from poise.errors import UnknownNameError
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
 from poise.priors.latent.model import ACTIVE
 from poise.priors.latent.prior import SAMPLED, LatentPrior, residual_correlation
-from poise.priors.model_file import Stored
 from poise.priors.poses import limits_of, motion_hash
-from poise.priors.registry import PriorOptions
-from poise.priors.style.data import thinned
+from poise.priors.registry import PriorOptions, Stored
+from poise.priors.style.learning import thinned
 from poise.schema import choice
 from poise.skeleton.skeleton import read_only
+from poise.types import Array
 
 OURS, CORRELATED, PUBLISHED = METHODS = ("handles", "correlated", "grochow2004")
 AS_PUBLISHED: dict[str, Any] = {
@@ -97,6 +98,15 @@ class StylePrior(LatentPrior):
     def header(self) -> dict[str, Any]:
         """The clips it was learned from, and the settings."""
         return {**super().header(), "method": self.method}
+
+    def learned_more(self: LatentPrior, q: Float[Array, "frames size"], *, fps: float) -> StylePrior:
+        """The style after training on more poses, from its current state; joint limits are kept."""
+        from poise.priors.style.learning import add_poses
+
+        grown = add_poses(self.model, self.model.features.of_frames(q, fps))
+        more = StylePrior(grown, limits=self.limits, correlation=self.correlation)
+        more.quantiles, more.clips = self.quantiles, self.clips
+        return more
 
     @property
     def solving(self) -> str:

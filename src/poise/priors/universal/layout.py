@@ -1,8 +1,16 @@
-"""Order of the network's inputs and outputs: shared by training and inference through the file's header."""
+"""The network's inputs and outputs: their order, and how handles, rotations, a gaze and velocities are written.
+
+Order of the network's inputs and outputs: shared by training and inference through the file's header.
+
+Inputs of the network: handles, joint rotations, a gaze and velocities, relative to a frame F.
+"""
 
 from __future__ import annotations
 
 import numpy as np
+
+from poise.compiled import compiled
+from poise.types import Array
 
 MOVING = (
     "LeftUpLeg", "LeftLeg", "LeftFoot", "LeftToeBase",
@@ -88,3 +96,55 @@ def figure(offsets: np.ndarray) -> np.ndarray:
     return np.concatenate(
         [units.reshape(*offsets.shape[:-2], -1), np.log(np.maximum(lengths, 1e-3))], axis=-1
     )
+
+
+# --- inputs -----------------------------------------------------------------------------------------------------------
+
+
+AT_POINTS, AT_FRAME, AT_BONES, AT_FLOOR = (begin_of(block) for block in ("points", "frame", "bones", "floor"))
+AT_TURNS, AT_LOOK = begin_of("turns"), begin_of("look")
+AT_VELOCITIES, AT_MOVING = begin_of("velocities"), begin_of("moving")
+WIDTH = sum(rows * columns for _, rows, columns in INPUTS)
+
+
+@compiled
+def show(inputs: Array, rows: Array, offsets: Array, targets: Array, origin: Array, axes: Array) -> None:
+    """Write handles in the network's form; several on one joint are merged into their mean."""
+    for h in range(len(rows)):
+        inputs[AT_POINTS + 7 * rows[h]] += 1.0
+    for h in range(len(rows)):
+        at = AT_POINTS + 7 * rows[h]
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * (targets[h, k] - origin[k])
+            inputs[at + 1 + i] += seen / inputs[at]
+            inputs[at + 4 + i] += offsets[h, i] / inputs[at]
+    for h in range(len(rows)):
+        inputs[AT_POINTS + 7 * rows[h]] = 1.0
+
+
+@compiled
+def show_velocities(inputs: Array, rows: Array, velocities: Array, axes: Array) -> None:
+    """Write the velocities of handles, in the frame's axes."""
+    inputs[AT_MOVING] = 1.0
+    for h in range(len(rows)):
+        for i in range(3):
+            seen = 0.0
+            for k in range(3):
+                seen += axes[k, i] * velocities[h, k]
+            inputs[AT_VELOCITIES + 3 * rows[h] + i] = seen
+
+
+@compiled
+def show_turns(inputs: Array, rows: Array, turns: Array, axes: Array) -> None:
+    """Write joint rotations: the first two columns of each, in the frame's axes."""
+    for h in range(len(rows)):
+        at = AT_TURNS + 7 * rows[h]
+        inputs[at] = 1.0
+        for column in range(2):
+            for i in range(3):
+                seen = 0.0
+                for k in range(3):
+                    seen += axes[k, i] * turns[h, k, column]
+                inputs[at + 1 + 3 * column + i] = seen

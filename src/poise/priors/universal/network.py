@@ -25,8 +25,8 @@ TABLES = FILE.with_name("tables.safetensors")  # its calibration, by tools/unive
 POSTURES = FILE.with_name("postures.safetensors")  # shifts for postures, by tools/universal/modes.py
 SCALE = ".scales"
 SMALLEST = 2e-5  # radians or metres squared: smallest variance
-_FACTOR_SCALE = 0.3
-_LEAST, _MOST = -14.0, 3.0  # bounds of the logarithm of a variance
+FACTOR_SCALE = 0.3
+LEAST, MOST = -14.0, 3.0  # bounds of the logarithm of a variance
 _EPSILON = 1e-5
 
 
@@ -94,13 +94,13 @@ def shipped() -> Weights:
     return from_arrays(arrays | read_arrays(TABLES)[0] | read_arrays(POSTURES)[0], header)
 
 
-def read_arrays(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+def read_arrays(path: Path, kind: str = "universal") -> tuple[dict[str, Array], dict[str, Any]]:
     """The arrays of a file of weights or tables, with matrices scaled, and its header."""
     from safetensors import safe_open
 
     with safe_open(path, framework="numpy") as file:
         found = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118 - not a dict
-        header = json.loads(file.metadata()["universal"])
+        header = json.loads(file.metadata()[kind])
     scales = {name.removesuffix(SCALE): found.pop(name) for name in list(found) if name.endswith(SCALE)}
     return found | {name: found[name] * scale.astype(np.float32) for name, scale in scales.items()}, header
 
@@ -221,39 +221,7 @@ def _normed(h: Array, norm: Array, out: Array) -> None:
         out[i] = (h[i] - centre) * scale * norm[0, i] + norm[1, i]
 
 
-class NamedPrediction(NamedTuple):
-    """The network's output for one input, in the frame F of its inputs."""
-
-    mean: Float[Array, "mean"]
-    variances: Float[Array, "freedoms"]
-    factors: Float[Array, "freedoms rank"]
-
-
 ANY = np.zeros((0, 0), np.float32)  # no posture in particular
-
-
-def mean_of(
-    weights: Weights, inputs: Float[Array, "inputs"], shifts: Float[Array, "blocks width"] = ANY
-) -> Float[Array, "mean"]:
-    """The network's mean for one input."""
-    layers = weights.layers
-    hidden, mean = np.empty(len(layers.first_bias), np.float32), np.empty(layout.MEAN, np.float32)
-    evaluate(layers, inputs, shifts, hidden, mean, np.empty(0, np.float32))
-    return mean.astype(np.float64)
-
-
-def asked(
-    weights: Weights, inputs: Float[Array, "inputs"], shifts: Float[Array, "blocks width"] = ANY
-) -> NamedPrediction:
-    """The network's Gaussian for one input."""
-    layers = weights.layers
-    hidden = np.empty(len(layers.first_bias), np.float32)
-    mean, spread = np.empty(layout.MEAN, np.float32), np.empty(len(layers.spread_bias), np.float32)
-    evaluate(layers, inputs, shifts, hidden, mean, spread)
-    count, tempers = layout.FREEDOMS, weights.tempers
-    variances = np.exp(np.clip(spread[:count].astype(np.float64), _LEAST, _MOST)) + SMALLEST
-    factors = _FACTOR_SCALE * spread[count:].astype(np.float64).reshape(count, -1)
-    return NamedPrediction(mean.astype(np.float64), variances * tempers**2, factors * tempers[:, None])
 
 
 def posture_shares(weights: Weights, inputs: Float[Array, "inputs"]) -> Float[Array, "postures"]:

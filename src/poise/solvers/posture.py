@@ -1,0 +1,314 @@
+"""The posture of a body: what its handles leave open. Every door of Poise solves poses through this module.
+
+`poise.pose`, `poise serve` (and Blender through it), the studio and keyframe scripts give the constraints that are
+asked for, and a `Manner`: which defaults hold, and which feet are planted where. The first pass adds what is known
+before the pose: floor, heading and hanging arms. The second adds what depends on it: balance over the feet, limbs out
+of the body, and a foot on the floor. It is left out where nothing would change. While a handle is dragged, the pose
+before takes the place of the first pass.
+
+A recorded pose is soft constraints too (`as_recorded`), beside those of the prior, the balance and the feet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from typing import Any
+
+import numpy as np
+from jaxtyping import Float
+
+from poise.geometry import rotations
+from poise.priors.prior import Prior
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import bearing
+from poise.solvers.bearing import FLOOR_ROLES
+from poise.solvers.constraints import (
+    Apart,
+    Constraint,
+    LookAt,
+    Orientation,
+    Pinned,
+    Plane,
+    Position,
+    Projection,
+    floor,
+)
+from poise.solvers.follow import Follower
+from poise.solvers.given import doubtful_units
+from poise.solvers.problem import Settings
+from poise.solvers.solution import Solution
+from poise.solvers.solve import Solver
+from poise.types import Array
+
+Vec3 = tuple[float, float, float]
+Find = Callable[[list[Constraint], "Array | None", bool], Solution]
+"""Solves constraints from a start, or cold from None; the flag asks for a longer exact finish."""
+
+FORWARD: Vec3 = (0.0, 0.0, 1.0)
+LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at something
+LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
+LIFTED = 0.08  # of stature: a handle this high on a leg lifts its foot from the floor
+CALM = ("pelvis", "chest", "head")
+CALM_TURN, CALM_PLACE = (
+    0.05,
+    0.02,
+)  # radians and metres: how far these joints and the root may leave a recording
+FAR = 5.0  # heights of the body from the origin: beyond, the units of handles are looked at
+NEAR_THE_ORIGIN, COARSE = 50.0, -2  # metres; decimals of the body's position, where only directions matter
+
+
+@dataclass(frozen=True)
+class Manner:
+    """How a body stands by default; all of it is soft except the floor and planted feet."""
+
+    floor: float | None = 0.0
+    """The height of the floor, if there is one."""
+    near: bool = True
+    """Feet are near the floor, not only above it."""
+    planted: tuple[tuple[str, Vec3], ...] = ()
+    """Roles of feet that stay in place, unless a handle has taken their leg."""
+    heading: Vec3 | None = FORWARD
+    """The heading of the hips, unless handles determine it."""
+    keeps_heading: bool = False
+    """The body has this heading already: hands on both sides and a gaze do not free it, turned hips or feet do."""
+    balance: bool = True
+    arms: bool = True
+    """Idle arms hang."""
+    apart: bool = True
+    """Limbs stay out of the body."""
+
+
+BARE = Manner(near=False, heading=None, balance=False, arms=False, apart=False)
+"""Only a floor."""
+
+
+def posed(asked: Sequence[Constraint], skeleton: Skeleton, manner: Manner, find: Find) -> Solution:
+    """Solve constraints together with the default posture, from the prior's own guess."""
+    plan = plan_of(skeleton, asked, manner)
+    first = [*asked, *plan.defaults]
+    solution = find(first, None, False)
+    more = plan.after(solution, asked)
+    if not more:
+        return solution
+    last = find([*first, *more], solution.q, _hangs(more))
+    last.notes += tuple(note for note in solution.notes if note not in last.notes)
+    return last
+
+
+def settings_of(tolerance: float, *, patient: bool) -> Settings:
+    """The solver's settings; a `patient` one lets a body that hangs on a high handle come down."""
+    return Settings(tolerance, finish_steps=LONG_FINISH) if patient else Settings(tolerance)
+
+
+class Posture:
+    """Solves the postures of a body under one prior, one after the other; its solvers are kept and aimed anew."""
+
+    def __init__(
+        self, prior: Prior, *, method: str | None = None, tolerance: float = 1e-3, kept: int = 64
+    ) -> None:
+        self._skeleton = prior.space.skeleton
+        self._make, patient = (
+            partial(Solver, prior, method=method, settings=settings_of(tolerance, patient=patient))
+            for patient in (False, True)
+        )
+        self._follower, self._patient = Follower(self._make, kept=kept), Follower(patient, kept=kept)
+        self.last: Solver
+
+    def solve(self, asked: Sequence[Constraint], manner: Manner) -> Solution:
+        """The likeliest pose, from the prior's own guess."""
+        try:
+            plan = plan_of(self._skeleton, asked, manner)
+        except TypeError:  # a handle that cannot be a key is not valid either: the solver says what it is
+            self._make(asked)
+            raise
+        solution = self._cold(plan, asked, [], None)
+        more = plan.after(solution, asked)
+        last = self._cold(plan, asked, more, solution.q) if more else solution
+        if max(map(abs, last.q[:3].tolist())) > FAR * self._skeleton.height:
+            last.notes += doubtful_units(asked, self._skeleton)
+        return last
+
+    def follow(
+        self,
+        asked: Sequence[Constraint],
+        manner: Manner,
+        before: Pose,
+        start: Float[Array, "size"],
+        *,
+        moves: bool = False,
+        fine: bool = True,
+    ) -> Solution:
+        """The pose nearest to `start`, with the defaults of the pose `before`; if it `moves`, a moment after it."""
+        plan = plan_of(self._skeleton, asked, manner)
+        self.last = solver = self._follower.solver(
+            [*asked, *plan.defaults, *plan.then(before.world[0], asked)]
+        )
+        solver.dragging = not fine
+        self._follower.begin(solver, start, follows=moves)
+        return self._follower.solve(solver, start=start)
+
+    def _cold(
+        self, plan: Defaults, asked: Sequence[Constraint], more: Sequence[Constraint], start: Array | None
+    ) -> Solution:
+        """Solve without previous frames, with the solver for this plan; where only points have moved, it is aimed."""
+        follower = self._patient if _hangs(more) else self._follower
+        self.last = solver = follower.kept(
+            (plan, *[one.signature for one in more]), lambda: [*asked, *plan.defaults, *more]
+        )
+        if not (plan.points and solver.problem.aim([one.target for one in asked], more)):  # type: ignore[attr-defined]
+            solver.problem.retarget([*asked, *plan.defaults, *more])
+        solver.dragging = False
+        solver.forget()
+        return solver.solve(start)
+
+
+@dataclass(frozen=True, eq=False)
+class Defaults:
+    """The defaults for one set of handles on one body."""
+
+    skeleton: Skeleton
+    manner: Manner
+    defaults: tuple[Constraint, ...]
+    """What is known before the pose."""
+    held: tuple[tuple[str, int], ...]
+    """Roles with a target position, and the number of the constraint that has it."""
+    planted: dict[str, Vec3]
+    stands: bool
+    """Whether nothing places a foot, so that one must come down."""
+
+    points: bool
+    """Whether only positions are asked for."""
+
+    def after(self, solution: Solution, asked: Sequence[Constraint]) -> list[Constraint]:
+        """The defaults that depend on a first pass, and would change it; a foot comes down to the floor."""
+        positions = solution.space.forward(solution.q)[0]
+        found = self.then(positions, asked, solution.space.centre_of_mass(solution.q)[0])
+        if not self.stands:
+            return found
+        return bearing.standing(self.skeleton, positions, floor=self.manner.floor or 0.0) + found
+
+    def then(
+        self,
+        positions: Float[Array, "joints 3"],
+        asked: Sequence[Constraint],
+        centre: Float[Array, "3"] | None = None,
+    ) -> list[Constraint]:
+        """The defaults that depend on a pose; with its centre of mass, only those that would change it."""
+        found: list[Constraint] = []
+        if self.manner.balance:
+            held = {role: asked[number].target for role, number in self.held}  # type: ignore[attr-defined]
+            places = bearing.places_among(self.skeleton, positions) | self.planted | held
+            support = bearing.support(places, self.skeleton, held=held)
+            if support is not None and (centre is None or bearing.outside(support, centre) > 0.0):
+                found.append(bearing.balance_over(support))
+        if self.manner.apart:
+            found += bearing.apart(self.skeleton, positions, nearby=0.0 if centre is None else bearing.NEARBY)
+        return found
+
+
+def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> Defaults:
+    """The plan for such constraints; their targets matter only where they lift a foot or are far away."""
+    places = [one.target for one in asked if one.kind == Position.kind]  # type: ignore[attr-defined]
+    high, at = LIFTED * skeleton.height + (manner.floor or 0.0), (0.0, 0.0, 0.0)
+    try:
+        lifted = tuple([bool(place[1] > high) for place in places])
+        if places and np.abs(places).max() > NEAR_THE_ORIGIN:
+            x, y, z = np.round(np.array(places, dtype=np.float64).mean(axis=0), COARSE)
+            at = float(x), float(y), float(z)
+    except (TypeError, ValueError, IndexError):
+        lifted = ()  # the problem says what is wrong with them
+    shapes = tuple([one.signature for one in asked])
+    return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner)
+
+
+def _hangs(more: Sequence[Constraint]) -> bool:
+    return bool(more) and more[0].kind == Plane.kind
+
+
+def as_recorded(recorded: Pose, busy: Collection[int], *, looks: bool = False) -> list[Constraint]:
+    """Hips, chest, head and root softly stay as recorded, except those with a handle; a head that `looks` turns."""
+    skeleton = recorded.skeleton
+    found: list[Constraint] = []
+    if 0 not in busy:
+        x, y, z = recorded.root_position.tolist()
+        found.append(Position(skeleton.names[0], (x, y, z), tolerance=CALM_PLACE, name="as recorded"))
+    for role in CALM:
+        if role in skeleton.roles and skeleton.index(role) not in busy and not (looks and role == "head"):
+            turn = rotations.quaternion_from_matrix(recorded.world[1][skeleton.index(role)])
+            found.append(Orientation(role, turn, tolerance=CALM_TURN, name=f"{role} as recorded"))
+    return found
+
+
+def taken_sides(skeleton: Skeleton, joints: Iterable[int]) -> set[str]:
+    """The sides whose shin, foot or toes are among these joints."""
+    return {side for side in SIDES if not bearing.below(skeleton, f"{side}_shin").isdisjoint(joints)}
+
+
+@lru_cache(maxsize=512)
+def _plan(
+    _roles: Hashable,
+    skeleton: Skeleton,
+    shapes: tuple[tuple[Any, ...], ...],
+    lifted: tuple[bool, ...],
+    at: Vec3,
+    manner: Manner,
+) -> Defaults:
+    kinds = [shape[0].kind for shape in shapes]
+    joints = [_joints(skeleton, shape) for shape in shapes]
+    placing = [number for number, kind in enumerate(kinds) if kind == Position.kind]
+    placed = {joints[number][0]: number for number in placing}
+    legs = taken_sides(skeleton, placed)
+    planted = {role: place for role, place in manner.planted if not role.startswith(tuple(legs))}
+    defaults: list[Constraint] = [
+        Position(role, place, name=role.replace("_", " ")) for role, place in planted.items()
+    ]
+    if manner.floor is not None:
+        up = [joints[number] for number, high in zip(placing, lifted, strict=False) if high]
+        lifted_legs = taken_sides(skeleton, [joint for own in up for joint in own])
+        free = [role for role in FLOOR_ROLES if role in skeleton.roles and role not in planted]
+        near = [role for role in free if manner.near and not role.startswith(tuple(lifted_legs))]
+        defaults += [*bearing.near_the_floor(near, skeleton, manner.floor), *floor(free, height=manner.floor)]
+    heading = _heading(skeleton, kinds, joints, placed, manner)
+    if heading is not None:
+        tolerance = bearing.TURN * (LOOKING if LookAt.kind in kinds else 1.0)
+        defaults.append(bearing.facing(heading, skeleton, at=at, tolerance=tolerance))
+    if manner.arms:
+        busy = [joint for own in joints for joint in own]
+        defaults += bearing.hanging(skeleton, busy=busy, at=at, heading=heading)
+    held = tuple(
+        (role, placed[skeleton.index(role)]) for role in skeleton.roles if skeleton.index(role) in placed
+    )
+    feet = {skeleton.index(role) for role in FLOOR_ROLES if role in skeleton.roles}
+    stands = manner.floor is not None and manner.near and not planted and feet.isdisjoint(placed)
+    points = all(shape[0] is Position and shape[4] != 0 for shape in shapes)  # all of them have rows
+    return Defaults(skeleton, manner, tuple(defaults), held, planted, stands, points)
+
+
+def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:
+    """The joints that a constraint with this signature is about."""
+    kind, handle, other, *_ = shape
+    named = [each for each in (handle, other) if each is not None]
+    named += list(shape[7]) if kind is Pinned else [shape[7]] if kind is Apart else []
+    return [skeleton.index(each if isinstance(each, str) else each.joint) for each in named]
+
+
+def _heading(
+    skeleton: Skeleton,
+    kinds: Sequence[str],
+    joints: Sequence[Sequence[int]],
+    placed: Collection[int],
+    manner: Manner,
+) -> Vec3 | None:
+    """The heading to keep; none if handles determine it, or if there are no hips to turn."""
+    if manner.heading is None or "pelvis" not in skeleton.roles:
+        return None
+    if manner.keeps_heading:
+        base = {skeleton.index(role) for role in ("pelvis", *FLOOR_ROLES) if role in skeleton.roles}
+        turned = [at for kind, at in zip(kinds, joints, strict=True) if kind == Orientation.kind]
+        return manner.heading if all(base.isdisjoint(at) for at in turned) else None
+    turning = not {Orientation.kind, LookAt.kind, Projection.kind}.isdisjoint(kinds)
+    sides = {role[:4] for role in skeleton.roles if role.startswith(SIDES) and skeleton.index(role) in placed}
+    return None if turning or len(sides) == 2 else manner.heading
