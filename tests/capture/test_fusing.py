@@ -46,7 +46,7 @@ def test_two_sources_are_better_than_each(
     alone = [error_of(fuse(prior, [one], fps=15.0, frames=len(clip)), clip) for one in known[:2]]
     together = fuse(prior, known[:2], fps=15.0, frames=len(clip))
     assert error_of(together, clip) < min(alone)
-    assert all(report.used for report in together.reports)
+    assert all(report.used for report in together.sources)
 
 
 def test_a_source_in_the_wrong_place_is_left_out(
@@ -54,16 +54,16 @@ def test_a_source_in_the_wrong_place_is_left_out(
 ) -> None:
     wrong = displaced(displaced(feeds[0], np.random.default_rng(3)), np.random.default_rng(3))
     found = fuse(prior, [wrong, feeds[1], feeds[3]], fps=15.0, frames=len(clip))
-    assert [report.used for report in found.reports] == [False, True, True]
-    assert "left out" in str(found.reports[0])
+    assert [report.used for report in found.sources] == [False, True, True]
+    assert "left out" in str(found.sources[0])
 
 
 def test_a_clock_that_is_off_is_set_right(
     prior: GaussianPrior, clip: Motion, feeds: tuple[Feed, ...]
 ) -> None:
     found = fuse(prior, [late(feeds[0]), feeds[1], feeds[3]], fps=15.0, frames=len(clip))
-    assert found.reports[0].used
-    assert found.reports[0].shift == pytest.approx(0.27, abs=0.1)  # four frames
+    assert found.sources[0].used
+    assert found.sources[0].shift == pytest.approx(0.27, abs=0.1)  # four frames
 
 
 def test_a_take_file_is_read(
@@ -80,8 +80,8 @@ def test_a_take_file_is_read(
         '[[constraints]]\nkind = "position"\nhandle = "left_foot"\nat = [0.1, 0.1, 0.0]\ntime = 0.0\ntolerance = 0.1\n'
     )
     found = fuse_take(tmp_path / "take.toml", prior)
-    assert [report.name for report in found.reports] == ["trackers", "suit"]
-    assert len(found.trajectory.q) == len(clip)
+    assert [report.name for report in found.sources] == ["trackers", "suit"]
+    assert len(found.q) == len(clip)
 
 
 @pytest.mark.parametrize(

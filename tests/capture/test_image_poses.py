@@ -6,8 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from made_once import learned
-from poise.capture.image_placing import View, placed
-from poise.capture.image_poses import LIMBS, explain, flipped, known_poses
+from poise.capture.photos import LIMBS, View, explain, flipped, known_poses, placed
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion import Motion

@@ -4,13 +4,13 @@ import numpy as np
 import pytest
 
 import poise
-from poise.capture.people.landmarks import INDEX, NAMES, handles_of
 from poise.capture.people.live import FEWEST, MEASURED, LivePerson, _Calm
-from poise.capture.people.upright import level_camera
-from poise.capture.people.watched import WatchedPerson
+from poise.capture.performance import motion_of
 from poise.motion.contacts import foot_contacts, foot_slide
-from poise.performance.perform import motion_of
 from poise.skeleton.pose_space import PoseSpace
+from poise.vision.people.person import INDEX, NAMES, handles_of
+from poise.vision.people.unknown_camera import level_camera
+from poise.vision.people.watched import WatchedPerson
 
 FPS = 15.0
 CAMERA = level_camera((640, 480))

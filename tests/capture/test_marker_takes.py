@@ -6,20 +6,22 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import poise
 from poise import performer
-from poise.apps.marker_files import save_report, write_filled_take
-from poise.capture.mapping_file import read_mapping
-from poise.capture.marker_takes import MatchedTake, match, of_subject, read_take
 from poise.capture.markers import (
     Capture,
-    MarkerStream,
     fill_gaps,
     filled_markers,
+    save_report,
     solve,
     summary,
     template,
     well_seen,
+    write_filled_take,
 )
+from poise.capture.matching import MatchedTake, match, read_mapping, read_take
+from poise.capture.sources import of_subject
+from poise.capture.tracking import MarkerTracker
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.formats import read, write
 from poise.motion.marker_names import known_marker, sides_swapped
@@ -95,27 +97,38 @@ def test_the_report_is_drawn(capture: Capture, tmp_path: Path) -> None:
         assert len(picture.resize((90, 60)).getcolors(90 * 60) or ()) > 50
 
 
+def test_perform_solves_a_full_set_of_markers_as_the_command_for_markers_does(
+    capture: Capture, holed: Markers, tmp_path: Path
+) -> None:
+    path = tmp_path / "walk.c3d"
+    write(holed, path)
+    performed = poise.perform(None, path)
+    np.testing.assert_allclose(performed.motion.positions, capture.motion.positions, atol=1e-6)
+    unmet = [sum(bool(frame.unmet) for frame in found.solutions) for found in (performed, capture)]
+    assert unmet[0] == unmet[1]
+
+
 def test_the_motion_is_that_of_the_performer(capture: Capture) -> None:
     assert len(capture.motion) == len(capture.take)
     assert capture.motion.skeleton.height == pytest.approx(1.64, abs=0.06)
 
 
 def test_a_stream_answers_every_frame_and_goes_on_learning(capture: Capture, complete: Markers) -> None:
-    stream = MarkerStream(capture.prior, capture.calibration, fps=FPS)
+    stream = MarkerTracker(capture.prior, capture.calibration, fps=FPS)
     for points in complete.points[:20]:
-        frame = stream.push(points)
+        frame = stream.step(points)
     assert frame.misfit < 0.015
     before = len(capture.prior.model.latents)  # type: ignore[attr-defined]
     assert stream.learn() == 20
-    assert len(stream.tracker.prior.model.latents) == before + 20  # type: ignore[attr-defined]
-    assert stream.push(complete.points[20]).misfit < 0.015
+    assert len(stream.prior.model.latents) == before + 20  # type: ignore[attr-defined]
+    assert stream.step(complete.points[20]).misfit < 0.015
     assert stream.learn() == 0
 
 
 def test_only_a_style_goes_on_learning(capture: Capture) -> None:
     broad = BroadPrior(PoseSpace(capture.calibration.skeleton))
     with pytest.raises(InvalidValueError, match="only a style can keep learning; this is a BroadPrior"):
-        MarkerStream(broad, capture.calibration, fps=FPS).learn()
+        MarkerTracker(broad, capture.calibration, fps=FPS).learn()
 
 
 def test_frames_to_learn_from_are_those_well_seen(holed: Markers) -> None:

@@ -8,8 +8,8 @@ import pytest
 from made_once import learned
 from poise import performer
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.marker_filling import fill
-from poise.capture.marker_tracking import ASIS, NOBODY, Confidence, MarkerTracker, assign, confidence_from
+from poise.capture.filling import fill
+from poise.capture.tracking import ASIS, NOBODY, Confidence, MarkerTracker, assign, confidence_from
 from poise.errors import InvalidValueError
 from poise.motion import Motion
 from poise.motion.gaps import Gap, SplineErrors
@@ -78,8 +78,8 @@ def test_complete_markers_give_the_recorded_body(
 ) -> None:
     space = PoseSpace(fitted.skeleton)
     tracker = MarkerTracker(BroadPrior(space), fitted, fps=FPS)
-    frames = [tracker.push(frame) for frame in points[:40]]
-    assert all(frame.used.all() for frame in frames)
+    frames = [tracker.step(frame) for frame in points[:40]]
+    assert all(frame.seen.all() for frame in frames)
     assert np.mean([frame.misfit for frame in frames]) < 0.012
     solved = Motion(fitted.skeleton, FPS, *space.frames_from_q(np.stack([f.q for f in frames])))
     gaps = np.linalg.norm(joint_positions(solved) - joint_positions(motion[:40]), axis=2)
@@ -97,7 +97,7 @@ def test_hidden_markers_are_found_and_their_uncertainty_is_honest(
     seen = points[80:150].copy()
     seen[10:, hidden] = np.nan
     tracker = MarkerTracker(prior, fitted, fps=FPS)
-    frames = [tracker.push(frame) for frame in seen]
+    frames = [tracker.step(frame) for frame in seen]
     off = np.stack([frame.markers for frame in frames])[10:, hidden] - points[90:150, hidden]
     claimed = np.stack([frame.sigmas for frame in frames])[10:, hidden]
     assert np.linalg.norm(off, axis=2).mean() < 0.025
@@ -113,7 +113,7 @@ def test_joints_are_less_sure_while_their_markers_are_hidden(
     seen = points[80:120].copy()
     seen[15:, left] = np.nan
     tracker = MarkerTracker(prior, fitted, fps=FPS)
-    frames = [tracker.push(frame) for frame in seen]
+    frames = [tracker.step(frame) for frame in seen]
     sigmas = np.stack([frame.joint_sigmas for frame in frames])
     known, hidden = np.median(sigmas[5:15], axis=0), np.median(sigmas[20:], axis=0)
     assert hidden[arm] > 2.0 * known[arm]
@@ -127,18 +127,18 @@ def test_swapped_unlabelled_and_jumping_markers_are_told(
     left, right, lost, jumping = (labels.index(name) for name in ("LFHD", "RKNE", "RFIN", "LANK"))
     tracker = MarkerTracker(style, fitted, fps=FPS)
     for frame in points[:20]:
-        tracker.push(frame)
+        tracker.step(frame)
     frame = points[20].copy()
     frame[[left, right]] = frame[[right, left]]
     frame[lost] = np.nan
     frame[jumping] += 0.5
-    found = tracker.push(frame, points[20, [lost]])
+    found = tracker.step(frame, points[20, [lost]])
     assert found.sources[left] == right
     assert found.sources[right] == left
     assert found.sources[lost] == len(labels)
     assert found.sources[jumping] == NOBODY
-    after = tracker.push(points[21])
-    assert after.used.all()
+    after = tracker.step(points[21])
+    assert after.seen.all()
     assert after.misfit < 0.02
 
 
@@ -149,9 +149,9 @@ def test_a_frame_is_a_solution_that_names_the_markers_it_is_off(
     tracker = MarkerTracker(style, fitted, fps=FPS)
     frame = points[0].copy()
     frame[labels.index("RFIN")] = np.nan
-    found = tracker.push(frame)
+    found = tracker.step(frame)
     assert [residual.label for residual in found.residuals] == [name for name in labels if name != "RFIN"]
-    gaps = np.linalg.norm(found.markers - frame, axis=1)[found.used]
+    gaps = np.linalg.norm(found.markers - frame, axis=1)[found.seen]
     np.testing.assert_allclose([residual.value for residual in found.residuals], gaps, atol=1e-9)
     assert found.reached
 
@@ -161,28 +161,28 @@ def test_nothing_seen_for_a_second_goes_on_and_is_flagged(
 ) -> None:
     tracker = MarkerTracker(style, fitted, fps=FPS)
     for frame in points[:10]:
-        tracker.push(frame)
-    blank = [tracker.push(np.full_like(points[0], np.nan)) for _ in range(60)]
+        tracker.step(frame)
+    blank = [tracker.step(np.full_like(points[0], np.nan)) for _ in range(60)]
     assert all(np.isfinite(frame.q).all() for frame in blank)
     assert blank[-1].flagged.all()
     assert np.isnan(blank[-1].misfit)
-    back = [tracker.push(frame) for frame in points[70:75]]
-    assert back[-1].used.all()
+    back = [tracker.step(frame) for frame in points[70:75]]
+    assert back[-1].seen.all()
     assert back[-1].misfit < 0.02
 
 
 def test_a_stream_can_begin_with_nothing(fitted: Calibration, points: np.ndarray, style: StylePrior) -> None:
     tracker = MarkerTracker(style, fitted, fps=FPS)
-    tracker.push(np.full_like(points[0], np.nan))
+    tracker.step(np.full_like(points[0], np.nan))
     for frame in points[:3]:
-        last = tracker.push(frame)
+        last = tracker.step(frame)
     assert last.misfit < 0.02
 
 
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_a_frame_of_other_markers_is_refused(fitted: Calibration, style: StylePrior) -> None:
-    with pytest.raises(InvalidValueError, match="a frame must have 41 points"):
-        MarkerTracker(style, fitted, fps=FPS).push(np.zeros((40, 3)))
+    with pytest.raises(InvalidValueError, match=r"a frame must be \(41, 3\)"):
+        MarkerTracker(style, fitted, fps=FPS).step(np.zeros((40, 3)))
     with pytest.raises(InvalidValueError, match="frame rate must be positive"):
         MarkerTracker(style, fitted, fps=0.0)
 
@@ -217,14 +217,14 @@ def test_doubles_and_points_at_a_wrong_distance_are_nobodys(
     hidden, seen = labels.index("RFHD"), labels.index("LFHD")
     tracker = MarkerTracker(style, fitted, fps=FPS)
     for frame in points[:20]:
-        tracker.push(frame)
+        tracker.step(frame)
     frame = points[20].copy()
     frame[hidden] = np.nan
     double, astray = frame[seen], points[20, hidden] + 0.3 * (points[20, seen] - points[20, hidden])
-    assert tracker.push(frame, np.stack([double, astray])).sources[hidden] == NOBODY
+    assert tracker.step(frame, np.stack([double, astray])).sources[hidden] == NOBODY
     frame = points[21].copy()
     frame[hidden] = np.nan
-    found = tracker.push(frame, np.stack([frame[seen], points[21, hidden]]))
+    found = tracker.step(frame, np.stack([frame[seen], points[21, hidden]]))
     assert found.sources[hidden] == len(labels) + 1
 
 
@@ -257,6 +257,6 @@ def test_a_tracker_reports_what_its_confidence_says(
     seen = points[0].copy()
     seen[::2] = np.nan
     share = np.isnan(seen[:, 0]).mean()
-    plain = MarkerTracker(style, fitted, fps=FPS, confidence=ASIS).push(seen)
-    wider = MarkerTracker(style, fitted, fps=FPS, confidence=Confidence((0.0, share), (1.0, 3.0))).push(seen)
+    plain = MarkerTracker(style, fitted, fps=FPS, confidence=ASIS).step(seen)
+    wider = MarkerTracker(style, fitted, fps=FPS, confidence=Confidence((0.0, share), (1.0, 3.0))).step(seen)
     np.testing.assert_allclose(wider.sigmas, 3.0 * plain.sigmas)

@@ -6,13 +6,18 @@ import numpy as np
 import pytest
 
 import poise
-from poise.capture.people import focal
 from poise.capture.people.body import fitted_body, size_on_floor
-from poise.capture.people.landmarks import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
 from poise.capture.people.solving import Trust
 from poise.capture.people.take import capture_person, detected_motion
-from poise.capture.people.upright import level_camera, upright_camera
-from poise.capture.people.watched import (
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
+from poise.motion.contacts import foot_contacts, foot_slide
+from poise.performer import Body
+from poise.skeleton.pose_space import PoseSpace
+from poise.vision.people import unknown_camera
+from poise.vision.people.person import INDEX, LOWER, NAMES, OTHER_SIDE, handles_of
+from poise.vision.people.unknown_camera import level_camera, upright_camera
+from poise.vision.people.watched import (
     DEPTH,
     WatchedPerson,
     flattened,
@@ -21,11 +26,6 @@ from poise.capture.people.watched import (
     ray_gaps,
     with_sides,
 )
-from poise.errors import InvalidValueError
-from poise.geometry.cameras import Camera
-from poise.motion.contacts import foot_contacts, foot_slide
-from poise.performer import Body
-from poise.skeleton.pose_space import PoseSpace
 
 FPS = 20.0
 FRONT = Camera.looking_at((0.0, 0.9, 1.0), eye=(0.8, 1.5, 4.5), size=(640, 480))
@@ -67,7 +67,7 @@ def error_of(found, walk) -> float:
     """Mean distance of joints, seen from the root, in metres."""
     roles = [f"{side}_{part}" for side in ("left", "right") for part in ("hand", "forearm", "shin", "foot")]
     gaps = []
-    for one in (found.motion, walk):
+    for one in (found, walk):
         at = np.asarray(one.positions)[:, [one.skeleton.index(role) for role in ("pelvis", *roles)]]
         gaps.append(at[:, 1:] - at[:, :1])
     return float(np.linalg.norm(gaps[0] - gaps[1], axis=-1).mean())
@@ -136,13 +136,14 @@ def test_who_stands_says_which_way_is_up(places, pitch):
 
 @pytest.mark.parametrize("field", [30.0, 90.0])
 def test_the_focal_length_is_found_from_how_near_parts_look_larger(places, field, monkeypatch):
-    monkeypatch.setattr(focal, "LONGER", 1.0)  # true shapes have no bias
+    monkeypatch.setattr(unknown_camera, "LONGER", 1.0)  # true shapes have no bias
     true = Camera.looking_at(
         (0.0, 0.9, 1.0), eye=(0.8, 1.5, 3.5), size=(640, 480), field_of_view=np.radians(field)
     )
     person = replace(seen_by([true], places), cameras=[level_camera((640, 480))])
     off = [
-        np.log(one.cameras[0].focal_length / true.focal_length) for one in (focal.with_focal(person), person)
+        np.log(one.cameras[0].focal_length / true.focal_length)
+        for one in (unknown_camera.with_focal(person), person)
     ]
     assert abs(off[0]) < 0.4 * abs(off[1])
     assert abs(off[1]) > 0.4
@@ -169,13 +170,13 @@ def test_two_cameras_give_the_body_and_one_camera_nearly_so(walk, places):
     two = capture_person(seen_by([FRONT, SIDE], places))
     seen = seen_by([FRONT], places, deeper=1.0 / DEPTH)
     one = capture_person(seen, trust=Trust(shape=0.05))  # as far off as was simulated
-    assert error_of(two, walk) < 0.03
-    assert error_of(one, walk) < 0.06
-    assert error_of(one, walk) < error_of(replace(one, motion=detected_motion(seen, one)), walk)
+    assert error_of(two.motion, walk) < 0.03
+    assert error_of(one.motion, walk) < 0.06
+    assert error_of(one.motion, walk) < error_of(detected_motion(seen, one), walk)
     slide = foot_slide(two.motion, foot_contacts(two.motion))
     assert slide.mean() < 0.05
     hands = [two.motion.skeleton.index(f"{side}_hand") for side in ("left", "right")]
-    assert np.all(one.sigmas[:, hands] > two.sigmas[:, hands])
+    assert np.all(one.deviations[:, hands] > two.deviations[:, hands])
 
 
 def test_an_unknown_camera_gives_a_body_that_stands_on_the_floor(places):

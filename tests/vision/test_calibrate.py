@@ -5,10 +5,8 @@ import pytest
 
 from poise.apps.camera_calibration import board_from_text, calibrate_from
 from poise.errors import InvalidValueError
-from poise.vision.boards import Board, BoardView
-from poise.vision.calibrate import calibrate_lens, calibrate_rig, on_floor, scaled
-from poise.vision.simulated_boards import board_picture, board_pictures
-from poise.vision.simulator import front_rig
+from poise.vision.calibrate import Board, BoardView, calibrate_lens, calibrate_rig, on_floor, scaled
+from poise.vision.simulator import board_picture, board_pictures, front_rig
 
 cv2 = pytest.importorskip("cv2")
 BOARD = Board(8, 6, 0.08)

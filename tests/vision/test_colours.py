@@ -4,15 +4,14 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.simulated_cameras import NINE, before_cameras, film, simulator_of
+from poise.apps.camera_takes import NINE, before_cameras, film, open_cameras, perform_take, simulator_of
+from poise.capture.cameras import NOISE
+from poise.capture.matching import read_hues
+from poise.capture.performance import Performance
 from poise.cli import main
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import read, write
 from poise.geometry import rotations
-from poise.performance.cameras import NOISE
-from poise.performance.marker_sets import read_hues
-from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.blobs import Look, find_blobs
 from poise.vision.colours import HUES, Colours

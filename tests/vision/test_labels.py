@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.simulated_cameras import NINE, before_cameras, simulator_of
+from poise.apps.camera_takes import NINE, before_cameras, simulator_of
+from poise.capture.cameras import NOISE, CameraPerformance
+from poise.capture.performance import Performance
 from poise.formats import read
 from poise.motion.motion import Motion
-from poise.performance.cameras import NOISE, CameraPerformance
-from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs

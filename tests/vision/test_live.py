@@ -12,13 +12,12 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.camera_takes import open_cameras, perform_take
-from poise.apps.simulated_cameras import before_cameras, film, simulator_of
+from poise.apps.camera_takes import before_cameras, film, open_cameras, perform_take, simulator_of
 from poise.apps.warm_up import KERNELS, load
+from poise.capture.cameras import NOISE
+from poise.capture.performance import Performance
 from poise.errors import PoiseError
 from poise.formats import write
-from poise.performance.cameras import NOISE
-from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision import live
 from poise.vision.live import LiveStep

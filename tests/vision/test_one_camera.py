@@ -4,14 +4,13 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.simulated_cameras import MORE, before_cameras, simulator_of
+from poise.apps.camera_takes import MORE, before_cameras, simulator_of
+from poise.capture.cameras import NOISE, CameraPerformance
+from poise.capture.performance import Performance
 from poise.geometry import rotations
-from poise.performance.cameras import NOISE, CameraPerformance
-from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision.background import Background
-from poise.vision.expected import STRANGE, Expected
-from poise.vision.label_swaps import PROOF, LabelSwaps
+from poise.vision.label_swaps import PROOF, STRANGE, Expected, LabelSwaps
 from poise.vision.simulator import front_rig
 from tests.vision.test_labels import _Blobs, blobs_of
 

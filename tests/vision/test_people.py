@@ -3,13 +3,12 @@
 import numpy as np
 import pytest
 
-from poise.capture.people.landmarks import INDEX, TORSO
-from poise.capture.people.watched import meeting_places
 from poise.errors import InvalidValueError, PoiseError
 from poise.vision.people import models
 from poise.vision.people.detector import PersonFinder, _merged
 from poise.vision.people.following import PeopleFollower
-from poise.vision.people.person import overlap, shared
+from poise.vision.people.person import INDEX, TORSO, overlap, shared
+from poise.vision.people.watched import meeting_places
 from poise.vision.people.watching import chosen, is_cut, people_of, watch_people
 from poise.vision.rig import load_rig
 from poise.vision.sources import InStep, Step, VideoSource
@@ -17,7 +16,7 @@ from pose2sim import BOTH, SINGLE, recordings
 
 pytest.importorskip("cv2")
 needs_networks = pytest.mark.skipif(
-    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+    not models.available(), reason="the networks that find people: run tools/page.py, install poise[video]"
 )
 
 
@@ -124,7 +123,7 @@ def test_a_person_who_moves_is_not_a_cut():
 def test_networks_that_are_missing_are_named_with_what_to_do(monkeypatch, tmp_path):
     monkeypatch.setattr(models, "FOLDER", tmp_path)
     assert not models.available()
-    with pytest.raises(PoiseError, match=r"pose_detection\.tflite.*tools/page\.sh"):
+    with pytest.raises(PoiseError, match=r"pose_detection\.tflite.*make page"):
         PersonFinder()
 
 

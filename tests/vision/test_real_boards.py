@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from poise.vision.boards import Board
-from poise.vision.calibrate import calibrate_lens
+from poise.vision.calibrate import Board, calibrate_lens
 from poise.vision.sources import read_picture
 from pose2sim import recordings
 

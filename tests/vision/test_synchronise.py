@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.simulated_cameras import before_cameras, simulator_of
+from poise.apps.camera_takes import before_cameras, simulator_of
 from poise.cli import main
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write

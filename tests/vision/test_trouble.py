@@ -8,11 +8,20 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.apps.camera_takes import CameraTake, open_cameras, perform_take, what_went_wrong
-from poise.apps.simulated_cameras import MORE, NINE, before_cameras, film, simulator_of
+from poise.apps.camera_takes import (
+    MORE,
+    NINE,
+    CameraTake,
+    before_cameras,
+    film,
+    open_cameras,
+    perform_take,
+    simulator_of,
+    what_went_wrong,
+)
+from poise.capture.cameras import NOISE, CameraPerformance
+from poise.capture.performance import Performance
 from poise.errors import InvalidValueError, ParseError, PoiseError
-from poise.performance.cameras import NOISE, CameraPerformance
-from poise.performance.perform import Performance
 from poise.priors.local.prior import LocalPrior
 from poise.vision import sources
 from poise.vision.background import Background

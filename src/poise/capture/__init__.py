@@ -1,13 +1,16 @@
-"""Observations of a body as constraints and poses: markers of a recorded take, points in photos."""
+"""Whatever observes a performer becomes a body: markers, sensors, cameras and photos, live or recorded."""
 
 from poise.lazy import lazily
 
 __getattr__ = lazily(
     __name__,
     {
+        "": "cameras",
         "image_files": "Shot",
-        "marker_takes": "match read_take",
-        "markers": "MarkerStream fill_gaps solve summary template",
+        "matching": "LOCOMOTION WITH_HEAD marker_layout match read_layout read_take",
+        "markers": "fill_gaps save_report solve summary template",
+        "performance": "shortfall_of",
         "photos": "pose_from_shots",
+        "tracking": "MarkerTracker",
     },
 )

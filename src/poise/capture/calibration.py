@@ -1,15 +1,21 @@
-"""Fit a body to its markers: limb lengths, marker positions on the body, and poses, all at once.
+"""Fit a body to its markers: its shape, marker positions on the body, and poses, all at once.
 
-The unknowns of a few hundred frames are their poses q, a length per bone (shared by left and right) and an offset per
-marker, fixed to its joint. In rounds of variable projection, poses are solved by the shared solver with every marker a
-soft constraint; then lengths and offsets take one Gauss-Newton step with the poses eliminated by their Schur
-complement, so that the step accounts for the poses that follow. Weak priors (typical bodies and marker sets) determine
-what the markers leave open. Outliers, far from where the body can carry them, are weighted less.
+The unknowns of some frames are their poses q, the body's shape and an offset per marker, fixed to its joint. A shape is
+a body and ways in which it may differ: the length of each bone (shared by left and right) or, where few markers say
+little (Chai and Hodgins 2005, section 4.2), mixtures of a library's skeletons. In rounds of variable projection, poses
+are solved by the shared solver with every marker a soft constraint; then shape and offsets take one Gauss-Newton step
+with the poses eliminated by their Schur complement, so that the step accounts for the poses that follow. Weak priors
+(typical bodies and marker sets) determine what the markers leave open. Outliers, far from where the body can carry
+them, are weighted less.
+
+A full set of markers calibrates any motion (`calibrate`). A few calibrate poses that are known: a T-pose, both sides at
+once, or the left side and then the right as in the paper; or a short motion, whose poses are those of the library
+nearest to its markers, at the size at which they are nearest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,7 +24,11 @@ from jaxtyping import Bool, Float, Int
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
+from poise.motion.markers import Markers
+from poise.priors.local.control import Control
+from poise.priors.local.examples import Examples, Query
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton, read_only
 from poise.skeleton.symmetry import mirror_joints
@@ -35,6 +45,11 @@ LENGTH_SIGMA = 0.12  # relative standard deviation of a bone's length about the 
 OFFSET_SIGMA = 0.03  # metres: standard deviation of a marker about its layout position
 LOOSE_SIGMA = 0.2  # metres: the same about its joint, if only the joint is known
 POSE_SIGMA = 1.0  # radians about the start pose
+KNOWN_SIGMA = 0.05  # radians about a known pose
+SHARE_SIGMA = 0.3  # standard deviation of a library skeleton's share in a mixture
+PARTS = (0.9, 1.0, 1.1)  # sizes of each library skeleton in a mixture
+SCALES = np.linspace(0.8, 1.2, 9)  # sizes at which a motion is compared ...
+COMPARED = 24  # ... in this many frames with a library's poses
 LEAST_SIGMA = 0.003  # metres: smallest standard deviation of a marker
 SIZES = (
     0.45,
@@ -58,6 +73,46 @@ class Calibration:
         return space.handles(list(self.layout.values()))
 
 
+@dataclass(frozen=True, eq=False)
+class BodyShape:
+    """A body's offsets: fixed ones, and parts of ways, each usually of one size with one standard deviation."""
+
+    fixed: Skeleton
+    ways: Float[Array, "ways joints 3"]
+    usual: float
+    sigma: float
+
+    @classmethod
+    def of_bones(cls, body: Skeleton) -> BodyShape:
+        """Bones of any length, the same on both sides; each is usually as long as in the body."""
+        partner = mirror_joints(body)
+        has_length = (np.linalg.norm(body.offsets, axis=1) > 1e-6) & ~body.is_end_site
+        has_length[0] = False
+        ways = []
+        for joint in np.flatnonzero(has_length & (np.arange(len(body)) <= partner)).tolist():
+            way = np.zeros_like(body.offsets)
+            way[[joint, partner[joint]]] = body.offsets[[joint, partner[joint]]]
+            ways.append(way)
+        rest = np.where(np.any(ways, axis=0), 0.0, body.offsets)
+        return cls(body.with_offsets(rest), np.array(ways), 1.0, LENGTH_SIGMA)
+
+    @classmethod
+    def of_library(cls, skeletons: Sequence[Skeleton]) -> BodyShape:
+        """Mixtures of the distinct skeletons, each at several sizes."""
+        distinct = {np.round(skeleton.offsets, 4).tobytes(): skeleton for skeleton in skeletons}.values()
+        parts = np.stack([size * skeleton.offsets for skeleton in distinct for size in PARTS])
+        mean = parts.mean(axis=0)
+        return cls(skeletons[0].with_offsets(mean), parts - mean, 0.0, SHARE_SIGMA)
+
+    def scaled(self, ratio: float) -> BodyShape:
+        """The same shape in another size."""
+        return BodyShape(self.fixed.scaled(ratio), ratio * self.ways, self.usual, self.sigma)
+
+    def mixed(self, parts: Float[Array, "ways"]) -> Skeleton:
+        """The body of these parts of each way."""
+        return self.fixed.with_offsets(self.fixed.offsets + np.tensordot(parts, self.ways, 1))
+
+
 def calibrate(
     space: PoseSpace,
     layout: Mapping[str, Handle],
@@ -72,17 +127,109 @@ def calibrate(
     The space's skeleton is the template, the layout has the expected marker positions; `start` is an initial pose. For
     `loose` markers only the joint is known, not the position on it.
     """
-    fit = _BodyFit(space, layout, _chosen_frames(points), start)
-    fit.trust[[label in loose for label in layout]] = LOOSE_SIGMA**-2.0
-    for number in range(ROUNDS):
-        fit.solve_poses()
-        progress((number + 0.5) / ROUNDS)
-        moved = fit.refine()
-        progress((number + 1.0) / ROUNDS)
-        if moved < _SETTLED:
-            break
-    fit.solve_poses()
+    frames = _chosen_frames(points)
+    if len(layout) < FEWEST_MARKERS or len(frames) == 0:
+        raise InvalidValueError(
+            f"fitting a body needs at least {FEWEST_MARKERS} markers and one frame; "
+            f"got {len(layout)} markers and {len(frames)} usable frames"
+        )
+    ratio = size_ratio(space, layout, frames)
+    check_size(ratio, space.skeleton.height)
+    shape, maps = BodyShape.of_bones(space.skeleton.scaled(ratio)), np.zeros(space.size - ROOT_SIZE)
+    starts = np.tile(maps if start is None else start, (len(frames), 1))
+    offsets = np.where([label in loose for label in layout], LOOSE_SIGMA, OFFSET_SIGMA)
+    fit = _BodyFit(space, shape, layout, frames, starts, offsets=offsets, scale=ratio)
+    fit.run(progress)
     return fit.result()
+
+
+def skeleton_from_t_pose(
+    skeletons: Sequence[Skeleton],
+    markers: Mapping[str, Handle],
+    points: Float[Array, "markers 3"],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> Skeleton:
+    """The mixture of skeletons whose T-pose fits the observed markers (NaN if not seen)."""
+    seen = np.isfinite(points).all(axis=1)
+    if seen.sum() < 3:
+        raise InvalidValueError(f"a T-pose needs at least three markers to be seen; got {int(seen.sum())}")
+    own = t_pose_markers(skeletons[0], markers, samples=samples)[seen]
+    apart = [np.linalg.norm(at[:, None] - at[None], axis=2) for at in (points[seen], own)]
+    far = apart[1] > 0.05 * skeletons[0].height
+    ratio = float(np.median(apart[0][far] / apart[1][far])) if np.any(far) else 1.0
+    check_size(ratio, skeletons[0].height)
+    standing = neutral_pose(skeletons[0], samples).rotations
+    maps = PoseSpace(skeletons[0]).q_from_frames(np.zeros(3), standing)[ROOT_SIZE:]
+    return _posed_skeleton(skeletons, markers, points[None], maps[None], ratio)
+
+
+def skeleton_of_sides(left: Skeleton, right: Skeleton) -> Skeleton:
+    """The left side of one skeleton and the right side of another; the middle is averaged."""
+    side = np.array([_side(left, joint) for joint in range(len(left))])[:, None]
+    offsets = np.where(
+        side < 0, right.offsets, np.where(side > 0, left.offsets, 0.5 * (left.offsets + right.offsets))
+    )
+    return left.with_offsets(offsets)
+
+
+def markers_from_t_pose(
+    skeleton: Skeleton,
+    markers: Mapping[str, Handle],
+    points: Float[Array, "markers 3"],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> dict[str, Handle]:
+    """Each marker's position on its joint, from a T-pose; unseen ones keep theirs."""
+    neutral = neutral_pose(skeleton, samples)
+    shape = t_pose_markers(skeleton, markers, samples=samples)
+    seen = np.isfinite(points).all(axis=1)
+    turn, shift, _ = rigid_fit(points[seen], shape[seen])
+    placed = {}
+    for number, (name, handle) in enumerate(markers.items()):
+        joint = skeleton.index(handle.joint)
+        there = points[number] @ turn.T + shift if seen[number] else shape[number]
+        x, y, z = neutral.local(joint, there - neutral.positions[joint]).tolist()
+        placed[name] = Handle(handle.joint, (x, y, z))
+    return placed
+
+
+def t_pose_markers(
+    skeleton: Skeleton,
+    markers: Mapping[str, Handle],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> Float[Array, "markers 3"]:
+    """Marker positions of a skeleton standing with its arms out."""
+    neutral = neutral_pose(skeleton, samples)
+    joints = [skeleton.index(handle.joint) for handle in markers.values()]
+    offsets = np.array([handle.offset for handle in markers.values()])
+    return np.asarray(neutral.positions[joints] + np.einsum("mab,mb->ma", neutral.world[joints], offsets))
+
+
+def skeleton_from_motion(
+    examples: Examples,
+    markers: Mapping[str, Handle],
+    take: Markers,
+    *,
+    skeletons: Sequence[Skeleton] = (),
+) -> Skeleton:
+    """The mixture of skeletons that explains a motion's markers in the library's poses; without any, only its size."""
+    points = take.points[:, [take.index(name) for name in markers]]
+    whole = points[np.isfinite(points).all(axis=(1, 2))]
+    if len(whole) == 0:
+        raise InvalidValueError(
+            "calibration from a motion needs a frame in which every marker is seen; got none"
+        )
+    few = whole[np.linspace(0, len(whole) - 1, min(COMPARED, len(whole))).astype(int)]
+    gaps = [_nearest(examples, markers, few, float(scale))[1] for scale in SCALES]
+    best = int(np.argmin(gaps))
+    scale = float(SCALES[best]) + _vertex(gaps, best)
+    known = [body for body in skeletons if body.same_topology(examples.space.skeleton)]
+    if not known:
+        return examples.space.skeleton.scaled(scale)
+    poses = examples.maps[_nearest(examples, markers, few, scale)[0]]
+    return _posed_skeleton([examples.space.skeleton, *known], markers, few, poses, scale)
 
 
 def size_ratio(
@@ -125,28 +272,37 @@ class _BodyFit:
     def __init__(
         self,
         space: PoseSpace,
+        shape: BodyShape,
         layout: Mapping[str, Handle],
         points: Float[Array, "frames markers 3"],
-        start: Float[Array, "maps"] | None,
+        starts: Float[Array, "frames maps"],
+        *,
+        offsets: Float[Array, "markers"],
+        scale: float,
+        pose_sigma: float = POSE_SIGMA,
     ) -> None:
-        if len(layout) < FEWEST_MARKERS or len(points) == 0:
-            raise InvalidValueError(
-                f"fitting a body needs at least {FEWEST_MARKERS} markers and one frame; "
-                f"got {len(layout)} markers and {len(points)} usable frames"
-            )
+        """`starts` are poses about which the frames' are expected; `offsets` are the deviations of marker places."""
         self.labels, self.points = tuple(layout), points
         self.seen = np.isfinite(points).all(axis=2)
-        ratio = size_ratio(space, layout, points)
-        check_size(ratio, space.skeleton.height)
-        self.space = space.on_body(space.skeleton.scaled(ratio))
+        self.shape, self.parts = shape, np.full(len(shape.ways), shape.usual)
+        self.space = space.on_body(shape.mixed(self.parts))
         handles = self.space.handles(list(layout.values()))
-        self.joints, self.expected = handles.joints, ratio * handles.offsets
-        self.offsets = self.expected.copy()
-        self.template, self.groups, self.lengths = self.space.skeleton.offsets, *_bones(self.space.skeleton)
-        self.start = np.zeros(self.space.size - ROOT_SIZE) if start is None else start
-        self.q = np.stack([self._rooted(frame) for frame in points])
+        self.joints, self.expected = handles.joints, scale * handles.offsets
+        self.offsets, self.trust = self.expected.copy(), offsets**-2.0
+        self.starts, self.pose_sigma = starts, pose_sigma
+        self.q = np.stack([self._rooted(*frame) for frame in zip(points, starts, strict=True)])
         self.weights = np.ones(points.shape[:2])
-        self.trust = np.full(len(layout), OFFSET_SIGMA**-2.0)
+
+    def run(self, progress: ShareProgress = lambda _: None) -> None:
+        """Solve poses, and refine shape and offsets, until these settle."""
+        for number in range(ROUNDS):
+            self.solve_poses()
+            progress((number + 0.5) / ROUNDS)
+            moved = self.refine()
+            progress((number + 1.0) / ROUNDS)
+            if moved < _SETTLED:
+                break
+        self.solve_poses()
 
     def solve_poses(self) -> None:
         """Solve every pose from its last; restart those that got stuck from a neighbour's."""
@@ -174,30 +330,30 @@ class _BodyFit:
         self.weights = self._robust_weights()
 
     def refine(self) -> float:
-        """Take one step of lengths and offsets with the poses eliminated; return the largest change in metres."""
-        groups, trust = len(self.lengths), np.repeat(self.trust, 3)
-        matrix = np.diag(np.r_[np.full(groups, LENGTH_SIGMA**-2.0), trust])
-        right = np.r_[(1.0 - self.lengths) / LENGTH_SIGMA**2, trust * (self.expected - self.offsets).ravel()]
+        """Take one step of shape and offsets with the poses eliminated; return the largest change in metres."""
+        ways, trust = len(self.parts), np.repeat(self.trust, 3)
+        usual, sigma = self.shape.usual, self.shape.sigma
+        matrix = np.diag(np.r_[np.full(ways, sigma**-2.0), trust])
+        right = np.r_[(usual - self.parts) / sigma**2, trust * (self.expected - self.offsets).ravel()]
         share = 1.0 / len(self.q)
         _, turns = self.space.forward(self.q)
         prior = np.r_[
-            np.full(ROOT_FREEDOMS, 1e-6), np.full(self.space.freedoms - ROOT_FREEDOMS, POSE_SIGMA**-2.0)
+            np.full(ROOT_FREEDOMS, 1e-6), np.full(self.space.freedoms - ROOT_FREEDOMS, self.pose_sigma**-2.0)
         ]
         for frame, q in enumerate(self.q):
             J, own, left, w = self._linearised(frame, q, turns[frame])
             weighed = J.T * w
             pull = weighed @ left
-            pull[ROOT_FREEDOMS:] += prior[ROOT_FREEDOMS:] * (self.start - q[ROOT_SIZE:])
+            pull[ROOT_FREEDOMS:] += prior[ROOT_FREEDOMS:] * (self.starts[frame] - q[ROOT_SIZE:])
             cross = weighed @ own
             solved = np.linalg.solve(weighed @ J + np.diag(prior), np.column_stack([cross, pull]))
             matrix += share * ((own.T * w) @ own - cross.T @ solved[:, :-1])
             right += share * (own.T @ (w * left) - cross.T @ solved[:, -1])
         step = np.linalg.solve(matrix, right)
-        self.lengths = np.clip(self.lengths + step[:groups], 0.5, 2.0)
-        self.offsets = self.offsets + step[groups:].reshape(-1, 3)
-        scales = np.where(self.groups >= 0, self.lengths[self.groups], 1.0)
-        self.space = self.space.on_body(self.space.skeleton.with_offsets(self.template * scales[:, None]))
-        return float(np.abs(step[groups:]).max())
+        self.parts = np.clip(self.parts + step[:ways], usual - 0.5, usual + 1.0)
+        self.offsets = self.offsets + step[ways:].reshape(-1, 3)
+        self.space = self.space.on_body(self.shape.mixed(self.parts))
+        return float(np.abs(step[ways:]).max())
 
     def result(self) -> Calibration:
         """The body, its markers and their residuals."""
@@ -217,14 +373,16 @@ class _BodyFit:
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _rooted(self, frame: Float[Array, "markers 3"]) -> Float[Array, "size"]:
+    def _rooted(self, frame: Float[Array, "markers 3"], start: Float[Array, "maps"]) -> Float[Array, "size"]:
         """The start pose with its root at the trunk's markers, else at all markers."""
-        handles = Handles(self.joints, self.expected)
-        own, seen = _own_points(self.space, handles, self.start), np.isfinite(frame).all(axis=1)
+        own, seen = (
+            _own_points(self.space, Handles(self.joints, self.expected), start),
+            np.isfinite(frame).all(axis=1),
+        )
         trunk = seen & _on_trunk(self.space.skeleton, self.joints)
         used = trunk if trunk.sum() >= 3 else seen
         turn, shift, _ = rigid_fit(own[used], frame[used])
-        return np.concatenate([shift, rotations.quaternion_from_matrix(turn), self.start])
+        return np.concatenate([shift, rotations.quaternion_from_matrix(turn), start])
 
     def _solve(self, problem: Problem, frame: int, start: Float[Array, "size"]) -> float:
         q, seen = start.copy(), self.seen[frame]
@@ -232,32 +390,28 @@ class _BodyFit:
         problem.rows[:, VARIANCE] = np.repeat(variances, 3)
         problem.with_targets(np.where(seen[:, None], self.points[frame], 0.0))
         covariance = np.r_[
-            np.full(ROOT_FREEDOMS, 1.0), np.full(self.space.freedoms - ROOT_FREEDOMS, POSE_SIGMA**2)
+            np.full(ROOT_FREEDOMS, 1.0), np.full(self.space.freedoms - ROOT_FREEDOMS, self.pose_sigma**2)
         ]
-        _, _, errors = problem.run(q, self.start, covariance[None])
+        _, _, errors = problem.run(q, self.starts[frame], covariance[None])
         self.q[frame] = q
         return float(np.mean(errors.reshape(-1, 3)[seen] ** 2))
 
     def _linearised(self, frame: int, q: Array, turns: Array) -> tuple[Array, Array, Array, Array]:
-        """Jacobians of the markers by pose and by (lengths, offsets), their residuals, and the rows' weights."""
+        """Jacobians of the markers by pose and by (shape, offsets), their residuals, and the rows' weights."""
         points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
-        own = np.zeros((len(J), len(self.lengths) + self.offsets.size))
-        bones = self._bone_vectors(turns)
+        ways, parents = len(self.parts), self.space.skeleton.parents
+        moved = np.einsum("jab,kjb->jak", turns[np.maximum(parents, 0)], self.shape.ways)
+        moved[0] = 0.0
+        for joint in range(1, len(parents)):
+            moved[joint] += moved[parents[joint]]
+        own = np.zeros((len(J), ways + self.offsets.size))
+        own[:, :ways] = moved[self.joints].reshape(-1, ways)
         for marker, joint in enumerate(self.joints):
-            rows, column = slice(3 * marker, 3 * marker + 3), len(self.lengths) + 3 * marker
-            own[rows, column : column + 3] = turns[joint]
-            while joint > 0:
-                if self.groups[joint] >= 0:
-                    own[rows, self.groups[joint]] += bones[joint]
-                joint = self.space.skeleton.parents[joint]
+            column = ways + 3 * marker
+            own[3 * marker : 3 * marker + 3, column : column + 3] = turns[joint]
         left = np.where(self.seen[frame][:, None], self.points[frame] - points, 0.0).ravel()
         weights = np.where(self.seen[frame], self.weights[frame], 0.0) / MARKER_SIGMA**2
         return J, own, left, np.repeat(weights, 3)
-
-    def _bone_vectors(self, turns: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3"]:
-        """World vectors of all bones at the template's length."""
-        parents = np.maximum(self.space.skeleton.parents, 0)
-        return np.einsum("jab,jb->ja", turns[parents], self.template)
 
     def _gaps(self) -> Float[Array, "frames markers"]:
         positions, turns = self.space.forward(self.q)
@@ -267,6 +421,30 @@ class _BodyFit:
     def _robust_weights(self) -> Float[Array, "frames markers"]:
         gaps = self._gaps()
         return np.where(gaps > FAR, (FAR / np.maximum(gaps, FAR)) ** 2, 1.0)
+
+
+def _posed_skeleton(
+    skeletons: Sequence[Skeleton],
+    markers: Mapping[str, Handle],
+    points: Float[Array, "frames markers 3"],
+    poses: Float[Array, "frames maps"],
+    scale: float,
+) -> Skeleton:
+    """The mixture of skeletons, at about this scale, whose markers in known poses are the observed ones."""
+    shape = BodyShape.of_library(skeletons).scaled(scale)
+    places = np.full(len(markers), MARKER_SIGMA)
+    fit = _BodyFit(
+        PoseSpace(skeletons[0]),
+        shape,
+        markers,
+        points,
+        poses,
+        offsets=places,
+        scale=scale,
+        pose_sigma=KNOWN_SIGMA,
+    )
+    fit.run()
+    return fit.space.skeleton
 
 
 def _chosen_frames(points: Float[Array, "frames markers 3"]) -> Float[Array, "chosen markers 3"]:
@@ -280,18 +458,6 @@ def _chosen_frames(points: Float[Array, "frames markers 3"]) -> Float[Array, "ch
     )
 
 
-def _bones(skeleton: Skeleton) -> tuple[Int[Array, "joints"], Float[Array, "groups"]]:
-    """Per joint the index of its bone's length, shared by both sides (-1: none); and initial lengths of one."""
-    partner = mirror_joints(skeleton)
-    has_length = (np.linalg.norm(skeleton.offsets, axis=1) > 1e-6) & ~skeleton.is_end_site
-    has_length[0] = False
-    leaders = [j for j in range(len(skeleton)) if has_length[j] and j <= partner[j]]
-    groups = np.full(len(skeleton), -1)
-    for number, joint in enumerate(leaders):
-        groups[[joint, partner[joint]]] = number
-    return groups, np.ones(len(leaders))
-
-
 def _own_points(space: PoseSpace, handles: Handles, maps: Float[Array, "maps"]) -> Float[Array, "markers 3"]:
     """Marker positions of a pose, relative to its root."""
     return space.handle_positions(np.concatenate([np.zeros(3), [1.0, 0.0, 0.0, 0.0], maps]), handles)[0]
@@ -300,3 +466,40 @@ def _own_points(space: PoseSpace, handles: Handles, maps: Float[Array, "maps"]) 
 def _on_trunk(skeleton: Skeleton, joints: Int[Array, "markers"]) -> Bool[Array, "markers"]:
     trunk = [skeleton.index(role) for role in ("pelvis", "spine", "chest") if role in skeleton.roles]
     return np.isin(joints, trunk)
+
+
+def _side(skeleton: Skeleton, joint: int) -> int:
+    """1 on the left, -1 on the right, 0 in the middle: by the first role on the path to the root."""
+    sides = {
+        skeleton.index(role): (role.startswith("left_")) - (role.startswith("right_"))
+        for role in skeleton.roles
+    }
+    while joint > 0 and joint not in sides:
+        joint = int(skeleton.parents[joint])
+    return sides.get(joint, 0)
+
+
+def _nearest(
+    examples: Examples, markers: Mapping[str, Handle], points: Array, scale: float
+) -> tuple[Array, float]:
+    """The library's poses nearest to frames at a scale, and their distances, in units of the body's size."""
+    body = examples.on_body(examples.space.skeleton.scaled(scale))
+    plain = body.space.handles(list(markers.values()))
+    handles = Handles(plain.joints, scale * plain.offsets)
+    control = Control.of(body, handles)
+    shapes = body.space.points(body.q, handles)
+    turns, places = control.torso.frames(shapes)
+    query = Query(np.einsum("fba,fmb->fma", turns, shapes - places[:, None]) / scale, body.maps)
+    turns, places = control.torso.frames(points)
+    seen = np.einsum("fba,fmb->fma", turns, points - places[:, None]) / scale
+    found = [query(frame, None, 1) for frame in seen]
+    return np.array([near[0] for near, _ in found]), float(np.mean([squares[0] for _, squares in found]))
+
+
+def _vertex(gaps: Sequence[float], best: int) -> float:
+    """The offset of the minimum of a parabola through the best scale and its neighbours."""
+    if not 0 < best < len(gaps) - 1:
+        return 0.0
+    low, middle, high = gaps[best - 1 : best + 2]
+    bend = low - 2 * middle + high
+    return float((SCALES[1] - SCALES[0]) * 0.5 * (low - high) / bend) if bend > 0 else 0.0

@@ -21,9 +21,9 @@ from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, Orientation, Position, Projection
 from poise.solvers.follow import Follower
-from poise.solvers.solution import Solution
+from poise.solvers.sequence import Frame, solve_motion
+from poise.solvers.solution import MotionSolution, Solution
 from poise.solvers.solve import Solver
-from poise.solvers.trajectory import Frame, Trajectory, solve_trajectory
 from poise.types import Array
 
 PLACES, TURNS, PIXELS = "places", "turns", "pixels"
@@ -123,15 +123,6 @@ class FeedReport:
         return f"{self.name}: {self.off:.3g} {self.unit} off (noise {self.noise:.3g}){clock}{left_out}"
 
 
-@dataclass(frozen=True, eq=False)
-class Fused:
-    """A fused motion, and the agreement of each source with it."""
-
-    trajectory: Trajectory
-    fps: float
-    reports: tuple[FeedReport, ...]
-
-
 def fuse(
     prior: Prior,
     feeds: Sequence[Feed],
@@ -139,24 +130,24 @@ def fuse(
     fps: float,
     frames: int,
     others: Sequence[Sequence[Constraint]] = (),
-) -> Fused:
+) -> MotionSolution:
     """Fuse all sources that agree; `others` are additional constraints of every frame."""
     beside = list(others) or [()] * frames
     used, excess = _agreed(prior, list(feeds), np.arange(frames) / fps, beside)
     times = np.arange(frames) / fps
     wanted = _wanted([feed for feed in used if feed is not None], times, beside)
-    trajectory = solve_trajectory([prior], [Frame(one) for one in wanted], fps=fps)
-    positions, matrices = trajectory.space.forward(trajectory.q)
+    fused = solve_motion([prior], [Frame(one) for one in wanted], fps=fps)
+    positions, matrices = fused.space.forward(fused.q)
     reports = []
     for feed, kept, over in zip(feeds, used, excess, strict=True):
         own = kept or feed
-        off = own.off(trajectory.space.skeleton, positions, matrices, own.at(times))
+        off = own.off(fused.space.skeleton, positions, matrices, own.at(times))
         far = np.linalg.norm(off, axis=-1)
         typical = float(np.nanmedian(far)) if np.isfinite(far).any() else float("nan")
         reports.append(
             FeedReport(feed.name, UNITS[feed.gives], feed.noise, typical, over, own.shift, kept is not None)
         )
-    return Fused(trajectory, fps, tuple(reports))
+    return replace(fused, sources=reports, notes=tuple(map(str, reports)))
 
 
 class _Verdict(NamedTuple):

@@ -5,17 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.marker_filling import Filled, fill
-from poise.capture.marker_takes import MatchedTake
-from poise.capture.marker_tracking import (
+from poise.capture.filling import Filled, fill
+from poise.capture.matching import MatchedTake
+from poise.capture.tracking import (
     ASIS,
+    COMPLETE,
     DRAWS,
+    LEARNING_FPS,
     SHARES,
     UNSURE,
     USUAL,
@@ -24,23 +27,25 @@ from poise.capture.marker_tracking import (
     TrackedFrame,
     confidence_from,
 )
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats import extensions, write
+from poise.formats.c3d import write_filled
+from poise.formats.files import make_folder
 from poise.motion.gaps import gaps_of, runs, spline_errors
 from poise.motion.marker_names import sides_swapped
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.performer import Body
-from poise.priors.abilities import going_on
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.types import Array, NamedProgress
+from poise.solvers.solution import MotionSolution
+from poise.types import Array, NamedProgress, ShareProgress
 
 Learner = Callable[[Sequence[Motion]], Prior]
 
-COMPLETE = 0.9  # share of markers seen in a training frame
 SHORTEST = 0.5  # seconds: shortest run of such frames
 LEAST_LEARNED = 1.0  # seconds of them in total, for a style
 NOWHERE_NEAR = 0.3  # metres from the body's marker: the point belongs to something else
@@ -48,7 +53,6 @@ WORST_FIT = 0.025  # metres, rms, between body and markers: above this the fit i
 LEARNED_PART = 2 / 3  # share of a well-seen part that a prior learns when it is tested on the rest ...
 LONGEST_CHECK = 3.0  # ... for at most this many seconds ...
 RUN_UP = 10  # ... after this many frames in which all is seen
-LEARNING_FPS = 30.0  # frame rate at which styles are learned
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
 """Settings for the style of a take: markers determine the up direction, so the style need not."""
 
@@ -58,38 +62,29 @@ def template() -> Skeleton:
     return Body().skeleton
 
 
-@dataclass(frozen=True, eq=False)
-class Capture:
-    """A solved take: the performer's body, the prior, and every frame."""
+@dataclass(eq=False, repr=False, kw_only=True)
+class Capture(MotionSolution):
+    """A solved take: the motion of the performer's own body, with what it was solved from."""
 
+    solutions: Sequence[TrackedFrame]
     take: MatchedTake
     calibration: Calibration
     prior: Prior
-    space: PoseSpace
-    frames: Sequence[TrackedFrame]
-    notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def motion(self) -> Motion:
         """The body in motion."""
-        markers = self.take.markers
-        roots, rotations = self.space.frames_from_q(np.stack([frame.q for frame in self.frames]))
-        return Motion(self.space.skeleton, markers.fps, roots, rotations, markers.name, markers.origin)
+        return replace(super().motion, origin=self.take.markers.origin)
 
     @cached_property
     def carried(self) -> Float[Array, "frames markers 3"]:
         """Marker positions on the body."""
-        return np.stack([frame.markers for frame in self.frames])
+        return np.stack([frame.markers for frame in self.solutions])
 
     @cached_property
     def sigmas(self) -> Float[Array, "frames markers"]:
         """Standard deviation per axis of unseen markers."""
-        return np.stack([frame.sigmas for frame in self.frames])
-
-    @cached_property
-    def deviation(self) -> Float[Array, "frames joints"]:
-        """Standard deviation of each joint's position, in metres per axis: larger where markers are not seen."""
-        return np.stack([frame.joint_sigmas for frame in self.frames])
+        return np.stack([frame.sigmas for frame in self.solutions])
 
     @cached_property
     def measured(self) -> Float[Array, "frames markers 3"]:
@@ -99,7 +94,7 @@ class Capture:
         """
         own = self.take.markers.points
         everyone = np.concatenate([own, self.take.unlabelled], axis=1)
-        sources = np.stack([frame.sources for frame in self.frames])
+        sources = np.stack([frame.sources for frame in self.solutions])
         found = np.take_along_axis(everyone, np.maximum(sources, 0)[..., None], axis=1)
         near = np.linalg.norm(own - self.carried, axis=2) <= NOWHERE_NEAR
         return np.where((sources >= 0)[..., None], found, np.where(near[..., None], own, np.nan))
@@ -114,7 +109,7 @@ class Capture:
     def doubted(self) -> Bool[Array, "frames markers"]:
         """Mask of the points with a marker's label that were rejected."""
         own = np.arange(self.calibration.sigmas.size)
-        sources = np.stack([frame.sources for frame in self.frames])
+        sources = np.stack([frame.sources for frame in self.solutions])
         return np.asarray(np.isfinite(self.take.markers.points).all(axis=2) & (sources != own))
 
 
@@ -140,6 +135,40 @@ def solve(
 
     `learner` makes the prior from clips of those frames; by default a style.
     """
+    tracker, notes = tracker_of(take, prior=prior, learner=learner, progress=progress)
+    frames = track(tracker, take, progress)
+    return Capture(
+        solutions=frames, fps=take.markers.fps, name=take.markers.name, notes=notes, take=take,
+        deviations=np.stack([frame.joint_sigmas for frame in frames]), calibration=tracker.calibration,
+        prior=tracker.prior,
+    )  # fmt: skip
+
+
+def tracker_of(
+    take: MatchedTake,
+    *,
+    prior: Prior | None = None,
+    learner: Learner | None = None,
+    progress: NamedProgress = lambda _what, _done, _all: None,
+) -> tuple[MarkerTracker, tuple[str, ...]]:
+    """A tracker of the performer of a take, on their own body, and notes for the user."""
+    calibration = fit_body(
+        take, prior, progress=lambda share: progress("fitting the body", int(100 * share), 100)
+    )
+    notes: tuple[str, ...] = ()
+    confidence = USUAL
+    if prior is None:
+        prior, notes = learned_prior(take, calibration, learner, progress)
+        if prior is not None:
+            confidence = confidence_of(take, calibration, learner or learn_style)
+    prior = prior or BroadPrior(PoseSpace(calibration.skeleton))
+    return MarkerTracker(prior, calibration, fps=take.markers.fps, confidence=confidence), notes
+
+
+def fit_body(
+    take: MatchedTake, prior: Prior | None = None, *, progress: ShareProgress = lambda _: None
+) -> Calibration:
+    """The performer's body from a full set of markers: the prior's, or the default, at their size."""
     if not np.isfinite(take.markers.points).all(axis=2).any():
         raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
     if sides_swapped(take.markers):
@@ -150,21 +179,9 @@ def solve(
         )
     space = prior.space if prior is not None else PoseSpace(template())
     start = prior.mean if prior is not None else None
-    calibration = calibrate(
-        space, take.layout, take.markers.points, start=start, loose=take.loose,
-        progress=lambda share: progress("fitting the body", int(100 * share), 100),
-    )  # fmt: skip
-    notes: tuple[str, ...] = ()
-    confidence = USUAL
-    if prior is None:
-        prior, notes = learned_prior(take, calibration, learner, progress)
-        if prior is not None:
-            confidence = confidence_of(take, calibration, learner or learn_style)
-    prior = prior or BroadPrior(PoseSpace(calibration.skeleton))
-    tracker = MarkerTracker(prior, calibration, fps=take.markers.fps, confidence=confidence)
-    frames = track(tracker, take, progress)
-    own = prior.space.on_body(calibration.skeleton)
-    return Capture(take, calibration, prior, own, frames, notes)
+    return calibrate(
+        space, take.layout, take.markers.points, start=start, loose=take.loose, progress=progress
+    )
 
 
 def learned_prior(
@@ -219,7 +236,7 @@ def _errors_over_claims(
         seen = points[number].copy()
         if number >= first:
             seen[hidden] = np.nan
-        frame = tracker.push(seen)
+        frame = tracker.step(seen)
         if number >= first:
             off = np.linalg.norm(frame.markers - points[number], axis=1)
             found.append((off / frame.sigmas)[hidden])
@@ -238,8 +255,8 @@ def complete_clips(
     parts = well_seen(take.markers)
     for number, part in enumerate(parts):
         progress("solving what is well seen", number, len(parts))
-        tracker.restart()
-        q = np.stack([tracker.push(points).q for points in take.markers.points[part][::stride]])
+        tracker.reset()
+        q = np.stack([tracker.step(points).q for points in take.markers.points[part][::stride]])
         clips.append(
             Motion(calibration.skeleton, fps, *tracker.space.frames_from_q(q), name=take.markers.name)
         )
@@ -260,7 +277,7 @@ def track(
     for number, points in enumerate(take.markers.points):
         if number % 50 == 0:
             progress("solving poses", number, len(take))
-        frames.append(tracker.push(points, take.unlabelled[number]))
+        frames.append(tracker.step(points, take.unlabelled[number]))
     return frames
 
 
@@ -302,7 +319,7 @@ def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
         "frames": len(markers),
         "markers": len(markers.labels),
         "matched": list(capture.take.matched),
-        "height_m": round(capture.space.skeleton.height, 4),
+        "height_m": round(capture.calibration.skeleton.height, 4),
         "rms_mm": round(1000 * capture.rms, 2),
         "missing_percent": round(100 * float(1 - seen.mean()), 2),
         "doubted_points": int(capture.doubted.sum()),
@@ -324,36 +341,30 @@ def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
     return report
 
 
-class MarkerStream:
-    """Live capture: push a frame, get a pose; the style keeps learning from well-seen frames.
+def write_filled_take(source: Path, markers: Markers, path: Path, **options: Any) -> None:
+    """Write a C3D file again with only its gaps changed, if input and output are C3D; else a new file."""
+    if path.suffix.lower() not in (takes := extensions(markers=True)):
+        raise UnknownNameError("format of a take for the extension", path.suffix, takes)
+    make_folder(path.parent)
+    if markers.origin.format == "c3d" and path.suffix.lower() == ".c3d":
+        write_filled(source, markers, path, **options)
+    else:
+        write(markers, path)
 
-    `push` costs one solve; learning happens only in `learn`.
-    """
 
-    def __init__(self, prior: Prior, calibration: Calibration, *, fps: float) -> None:
-        self.tracker = MarkerTracker(prior, calibration, fps=fps)
-        self._stride = max(1, int(fps / LEARNING_FPS))
-        self._count = 0
-        self._new: list[Float[Array, "size"]] = []
+def save_report(capture: Capture, path: Path) -> Path:
+    """The picture of a solved take as a PNG file."""
+    from poise import pictures
+    from poise.pictures.marker_report import draw_marker_report
 
-    def push(
-        self, points: Float[Array, "markers 3"], unlabelled: Float[Array, "points 3"] | None = None
-    ) -> TrackedFrame:
-        """The pose of the next frame; see `MarkerTracker.push`."""
-        frame = self.tracker.push(points, unlabelled)
-        if frame.used.mean() >= COMPLETE and self._count % self._stride == 0:
-            self._new.append(frame.q)
-        self._count += 1
-        return frame
-
-    def learn(self) -> int:
-        """Train the style on the well-seen poses since the last call; return their number. The next push uses it."""
-        prior, count = self.tracker.prior, len(self._new)
-        learned_more = going_on(prior)
-        if learned_more is None:
-            raise InvalidValueError(f"only a style can keep learning; this is a {type(prior).__name__}")
-        if count < 2:
-            return 0
-        self.tracker.use(learned_more(np.stack(self._new), fps=self.tracker.fps / self._stride))
-        self._new = []
-        return count
+    filled = fill_gaps(capture)
+    image = draw_marker_report(
+        capture.motion,
+        capture.take.markers.labels,
+        filled.points,
+        filled.sigmas,
+        measured=filled.measured,
+        unsure=UNSURE,
+    )
+    make_folder(path.parent)
+    return pictures.save(image, path)

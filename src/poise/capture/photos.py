@@ -1,27 +1,80 @@
-"""Pose a body from points in one photo or several (Grochow et al. 2004, section 7.4)."""
+"""Poses that explain points in one photo or several (Grochow et al. 2004, section 7.4).
+
+A photo does not determine depth: a limb may point towards the camera or away, a body may face either way. Every start
+is solved with the handles on the rays through their pixels; results are ranked by their posterior, the prior's
+log-likelihood minus half the squared residuals of unmet points, in units of clicking precision.
+
+Starts are known poses, placed at all headings so that their handles project to the pixels. For a pose and a heading the
+rays give equations linear in the root's position, with the same matrix for all poses and headings, so that thousands
+are placed at once. Every view adds its rays.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.capture.image_files import USUAL_FOV, Shot, check_points
-from poise.capture.image_placing import View
-from poise.capture.image_poses import Explanation, explain, told_apart
 from poise.errors import InvalidValueError
 from poise.formats.camera_file import focal_from_fov
+from poise.geometry import rotations
 from poise.geometry.cameras import Camera
-from poise.solvers.solve import Model, space_of
+from poise.priors.poses import handle_positions, upright
+from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
+from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.constraints import Position, Projection
+from poise.solvers.solution import STATUSES, Solution, extended
+from poise.solvers.solve import Model, Solver, prior_of, space_of
+from poise.solvers.terms import LocalGaussian
 from poise.types import Array
+from poise.vision.people.unknown_camera import level_camera
 
-EYE_HEIGHT = 1.5  # metres; the floor is estimated afterwards
 PITCHES = (-10.0, 0.0, 10.0, 20.0, 30.0)  # degrees downwards: candidate pitches of an unknown camera
 ALTERNATIVES = 3
-FEWEST = 3
-"""Smallest number of points for a pose from a photo."""
+FEWEST = 3  # smallest number of points for a pose from a photo
+HEADINGS = 24
+NEAREST = 0.3  # metres: smallest distance of a person from a camera
+PIXELS = 3.0  # standard deviation of a clicked point
+STARTS = 12
+APART = 0.06  # metres: mean joint distance above which two poses are distinct
+ROUNDS = 4  # consecutive solves from one start
+SETTLED = 2e-3  # radians or metres: a solve that changes less is the last
+LEAN = 0.03  # radians squared: variance of the root's tilt in one solve, if the prior does not predict it
+Poses = tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]
+LIMBS = tuple(
+    (f"{side}_{upper}", f"{side}_{lower}", f"{side}_{end}")
+    for side in ("left", "right")
+    for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
+)
+_FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """One photo: its camera, and the pixels of handles (joints or roles) in it."""
+
+    camera: Camera
+    points: Mapping[str, Float[Array, "2"]]
+
+    def constraints(self) -> list[Projection]:
+        """Constraints of the handles to the rays through their pixels."""
+        return [
+            Projection(name, self.camera, pixel, name=f"point of {name}")
+            for name, pixel in self.points.items()
+        ]
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Explanation(Solution):
+    """A pose that explains the image points, with its posterior and the residual of each point in pixels."""
+
+    posterior: float
+    distances: Float[Array, "points"]
+    views: Sequence[View]
 
 
 def pose_from_shots(
@@ -37,7 +90,15 @@ def pose_from_shots(
     An unknown camera is assumed to be level except for its pitch, with the given field of view (vertical, degrees),
     that of the photo's EXIF data, or the usual one; the body then stands on the floor at the origin.
     """
-    _check(model, shots, alternatives)
+    if alternatives < 1:
+        raise InvalidValueError(f"`alternatives` must be at least 1; got {alternatives}")
+    skeleton, joints = space_of(model).skeleton, set()
+    for shot in shots:
+        joints |= {skeleton.index(name) for name in shot.points}
+        check_points(shot.points, shot.photo.size)
+    if len(joints) < FEWEST:
+        given = len({name for shot in shots for name in shot.points})
+        raise InvalidValueError(f"a pose needs points for at least {FEWEST} joints; got {given}")
     if all(shot.camera is not None for shot in shots):
         views = [View(shot.camera, shot.points) for shot in shots if shot.camera is not None]
         return explain(model, views)[:alternatives]
@@ -62,41 +123,215 @@ def focal_of(shot: Shot, fov: float | None) -> float:
     return focal_from_fov(USUAL_FOV if fov is None else fov, shot.photo.height)
 
 
-def level_camera(size: tuple[int, int], focal: float, pitch: float) -> Camera:
-    """A camera at eye height that looks towards -Z: a person facing it faces +Z. The pitch is downwards, in degrees."""
-    if not -80.0 <= pitch <= 80.0:
-        raise InvalidValueError(f"the camera's pitch must be -80 to 80 degrees; got {pitch:g}")
-    down = np.radians(pitch)
-    target = (0.0, EYE_HEIGHT - float(np.sin(down)), -float(np.cos(down)))
-    aimed = Camera.looking_at(target, eye=(0.0, EYE_HEIGHT, 0.0), size=size)
-    intrinsics = np.array([[focal, 0.0, size[0] / 2], [0.0, focal, size[1] / 2], [0.0, 0.0, 1.0]])
-    return replace(aimed, intrinsics=intrinsics)
-
-
-def _check(model: Model, shots: Sequence[Shot], alternatives: int) -> None:
-    if alternatives < 1:
-        raise InvalidValueError(f"`alternatives` must be at least 1; got {alternatives}")
-    skeleton, joints = space_of(model).skeleton, set()
-    for shot in shots:
-        joints |= {skeleton.index(name) for name in shot.points}
-        check_points(shot.points, shot.photo.size)
-    if len(joints) < FEWEST:
-        raise InvalidValueError(f"a pose needs points for at least {FEWEST} joints; got {_count(shots)}")
-
-
-def _count(shots: Sequence[Shot]) -> int:
-    return len({name for shot in shots for name in shot.points})
-
-
 def _standing(one: Explanation) -> Explanation:
     """The same picture with the body on the floor at the origin: body and camera move together."""
     positions = one.space.forward(one.q)[0]
     shift = -np.array([one.q[0], positions[:, 1].min(), one.q[2]])
     q = one.q.copy()
     q[:3] += shift
-    views = [replace(view, camera=_moved(view.camera, shift)) for view in one.views]
+    cameras = [view.camera for view in one.views]
+    moved = [replace(one, translation=one.translation - one.rotation @ shift) for one in cameras]
+    views = [replace(view, camera=camera) for view, camera in zip(one.views, moved, strict=True)]
     return replace(one, q=q, views=views)
 
 
-def _moved(camera: Camera, shift: Float[Array, "3"]) -> Camera:
-    return replace(camera, translation=camera.translation - camera.rotation @ shift)
+def explain(
+    model: Model,
+    views: Sequence[View],
+    *,
+    starts: int = STARTS,
+    first: Float[Array, "size"] | None = None,
+) -> list[Explanation]:
+    """Distinct poses that explain the points of all views, likeliest first, after the one from `first` if given."""
+    space = space_of(model)
+    constraints = [constraint for view in views for constraint in view.constraints()]
+    if len({constraint.at.joint for constraint in constraints}) < 2:
+        raise InvalidValueError("give image points for at least two joints; three or four determine a pose")
+    run = _ImageRun(model, space, constraints, views)
+    maps, ups = known_poses(model)
+    q, off = placed(space, maps, ups, views)
+    found = [run(start) for start in _spread(space, q, off, starts)]
+    if found:
+        best = max(found, key=lambda one: one.posterior)
+        others = [flipped(space, best.q, views[0].camera, limb) for limb in LIMBS]
+        found += [run(start) for start in others if start is not None]
+    ranked = sorted(found, key=lambda one: -one.posterior)
+    return told_apart(ranked if first is None else [run(first), *ranked])
+
+
+class _ImageRun:
+    """Solves from one start after another."""
+
+    def __init__(
+        self,
+        model: Model,
+        space: PoseSpace,
+        constraints: Sequence[Projection],
+        views: Sequence[View],
+    ) -> None:
+        self._space = space
+        self._views = views
+        self._prior = prior_of(model)
+        self._solver: Solver | None = Solver(model, constraints)
+        if self._prior is not None and not self._solver.resumes:
+            handles = space.handles([constraint.at for constraint in constraints])
+            self._local = LocalGaussian([self._prior], space, handles)
+            self._problem, self._solver = self._solver.problem, None
+
+    def __call__(self, start: Float[Array, "size"]) -> Explanation:
+        q = start
+        for _ in range(ROUNDS):
+            before, solution = q, self._once(q)
+            q = solution.q
+            if np.abs(q - before).max() < SETTLED:
+                break
+        return self._explanation(solution)
+
+    def _once(self, q: Float[Array, "size"]) -> Solution:
+        if self._solver is not None:
+            self._solver.resume(q)
+            return self._solver.solve(q)
+        pull, precision = self._local(q, (1.0,))
+        up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[
+            1
+        ]  # the root keeps its tilt, and turns freely about it
+        precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] += (np.eye(3) - np.outer(up, up)) / LEAN
+        covariance = np.linalg.inv(precision)
+        mean = q[ROOT_SIZE:] + (covariance @ pull)[ROOT_FREEDOMS:]
+        q = self._problem.start(q)
+        status, steps, errors = self._problem.run(q, mean, covariance)
+        left = partial(self._problem.residuals, errors)
+        return Solution(q, self._space, left, STATUSES[status], steps, 0.0, self._prior)
+
+    def _explanation(self, solution: Solution) -> Explanation:
+        q, seen = solution.q, []
+        for view in self._views:
+            joints = self._space.handles(list(view.points)).joints
+            pixels = view.camera.project(self._space.forward(q)[0][joints])
+            seen.append(np.linalg.norm(pixels - np.stack(list(view.points.values())), axis=1))
+        distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
+        posterior = (solution.log_likelihood or 0.0) - 0.5 * float(np.square(distances / PIXELS).sum())
+        return extended(Explanation, solution, posterior=posterior, distances=distances, views=self._views)
+
+
+def _spread(
+    space: PoseSpace, q: Float[Array, "starts size"], off: Float[Array, "starts"], count: int
+) -> list[Float[Array, "size"]]:
+    """The starts with the least reprojection error, distinct from each other."""
+    chosen: list[Array] = []
+    bodies: list[Array] = []
+    for number in np.argsort(off)[: 40 * count]:
+        if not np.isfinite(off[number]):
+            break
+        body = space.forward(q[number])[0]
+        if all(np.linalg.norm(body - other, axis=1).mean() > 2.0 * APART for other in bodies):
+            chosen.append(q[number])
+            bodies.append(body)
+        if len(chosen) == count:
+            break
+    return chosen
+
+
+def told_apart(found: Sequence[Explanation]) -> list[Explanation]:
+    """The explanations whose body, relative to its root, differs from all before it."""
+    kept: list[Explanation] = []
+    bodies: list[Array] = []
+    for one in found:
+        body = one.space.forward(one.q)[0]
+        body = body - body[0]
+        if all(np.linalg.norm(body - other, axis=1).mean() > APART for other in bodies):
+            kept.append(one)
+            bodies.append(body)
+    return kept
+
+
+def known_poses(model: Model) -> Poses:
+    """Exponential maps of a model's known poses, and the up direction of each in its root's frame."""
+    prior = prior_of(model)
+    return upright(np.zeros((1, space_of(model).size - ROOT_SIZE))) if prior is None else prior.known_poses()
+
+
+def flipped(
+    space: PoseSpace, q: Float[Array, "size"], camera: Camera, limb: tuple[str, str, str]
+) -> Float[Array, "size"] | None:
+    """The pose with one limb flipped in depth; None if the limb is parallel to the image or unknown."""
+    if not all(role in space.skeleton.roles for role in limb):
+        return None
+    upper, lower, end = (space.forward(q)[0][space.skeleton.index(role)] for role in limb)
+    ray = upper - camera.centre
+    ray /= np.linalg.norm(ray)
+    if max(abs((lower - upper) @ ray), abs((end - lower) @ ray)) < _FLAT:
+        return None
+    targets = [
+        Position(role, point - 2.0 * ((point - upper) @ ray) * ray)
+        for role, point in zip(limb[1:], (lower, end), strict=True)
+    ]
+    return Solver(space, targets, root="given").solve(q).q
+
+
+def placed(
+    space: PoseSpace,
+    maps: Float[Array, "poses maps"],
+    ups: Float[Array, "poses 3"],
+    views: Sequence[View],
+) -> tuple[Float[Array, "starts size"], Float[Array, "starts"]]:
+    """Every pose at every heading, at its best position; and its reprojection error in radians.
+
+    `ups` are the directions of the world's up in the root's frame. Starts behind a camera come last.
+    """
+    turns = _turns(ups)
+    rows, offsets, points = [], [], []
+    for view in views:
+        handles = space.handles(list(view.points))
+        local = handle_positions(space, maps, handles)
+        turned = np.einsum("phab,pnb->phna", rotations.matrix_from_quaternion(turns), local)
+        across = _across(view)
+        rows.append(across.reshape(-1, 3))
+        offsets.append(
+            np.einsum("nra,phna->phnr", across, turned - view.camera.centre).reshape(*turns.shape[:2], -1)
+        )
+        points.append((turned, view.camera))
+    matrix, gaps = np.concatenate(rows), np.concatenate(offsets, axis=-1)
+    if np.linalg.matrix_rank(matrix) < 3:
+        raise InvalidValueError("the image points do not fix the position of the body; give two or more")
+    positions = -gaps @ np.linalg.pinv(matrix).T
+    left = gaps + positions @ matrix.T
+    q = np.zeros((maps.shape[0], HEADINGS, space.size))
+    q[..., :3], q[..., 3:ROOT_SIZE], q[..., ROOT_SIZE:] = positions, turns, maps[:, None]
+    off = _seen_off(left, positions, points)
+    return q.reshape(-1, space.size), off.ravel()
+
+
+def _turns(ups: Float[Array, "poses 3"]) -> Float[Array, "poses headings 4"]:
+    """Root rotations with each pose's tilt, at evenly spaced headings."""
+    tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
+    angles = np.arange(HEADINGS) * (2.0 * np.pi / HEADINGS)
+    about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
+    return np.asarray(rotations.multiply(about[None], tilts[:, None]))
+
+
+def _across(view: View) -> Float[Array, "points 2 3"]:
+    """Two unit vectors perpendicular to each pixel's ray, in the world."""
+    rays = np.stack([view.camera.ray(np.asarray(pixel)) for pixel in view.points.values()])
+    right = np.cross(rays, view.camera.rotation[1])
+    right /= np.linalg.norm(right, axis=1, keepdims=True)
+    return np.stack([right, np.cross(rays, right)], axis=1)
+
+
+def _seen_off(
+    left: Float[Array, "poses headings rows"],
+    positions: Float[Array, "poses headings 3"],
+    points: Sequence[tuple[Array, Camera]],
+) -> Float[Array, "poses headings"]:
+    """The angle between handles and their rays, root mean square; infinite behind a camera."""
+    angles, start = np.zeros(left.shape[:2]), 0
+    for turned, camera in points:
+        depth = (turned + positions[:, :, None] - camera.centre) @ camera.rotation[2]
+        ahead = depth.min(axis=-1) > NEAREST
+        width = 2 * turned.shape[2]
+        missed = (
+            left[..., start : start + width].reshape(*depth.shape, 2) / np.maximum(depth, NEAREST)[..., None]
+        )
+        angles += np.where(ahead, np.square(missed).sum(axis=(-1, -2)), np.inf)
+        start += width
+    return np.sqrt(angles / (left.shape[-1] / 2))

@@ -16,13 +16,69 @@ from poise.types import Array
 from poise.vision.blobs import Blobs
 from poise.vision.correspond import Candidate, Matcher, exclusive
 from poise.vision.explain import explain
-from poise.vision.first_labels import STRAY, fit_layout
-from poise.vision.first_labels_one_camera import find_in_picture
+from poise.vision.first_labels import STRAY, find_in_picture, fit_layout
 from poise.vision.label_swaps import LabelSwaps, Pair
 from poise.vision.rig import Rig
-from poise.vision.sighting import Sighting
 from poise.vision.tracks import Tracks
-from poise.vision.triangulate import projections, triangulate_all
+from poise.vision.triangulate import Meeting, projections, triangulate_all
+
+# --- the observations of markers at one moment -----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Sighting:
+    """One moment: marker positions (NaN: not seen by two cameras), covariances, pixels per camera (NaN: hidden)."""
+
+    points: Float[Array, "markers 3"]
+    covariances: Float[Array, "markers 3 3"]
+    pixels: Float[Array, "cameras markers 2"]
+
+    @classmethod
+    def nothing(cls, cameras: int, markers: int) -> Sighting:
+        """A sighting of nothing."""
+        return cls(
+            np.full((markers, 3), np.nan),
+            np.full((markers, 3, 3), np.nan),
+            np.full((cameras, markers, 2), np.nan),
+        )
+
+    def note(
+        self, marker: int, meeting: Meeting, blobs: Sequence[tuple[int, int]], seen: Sequence[Blobs]
+    ) -> None:
+        """Place a marker where the rays through these blobs meet."""
+        self.points[marker], self.covariances[marker] = meeting.point, meeting.covariance
+        for camera, blob in blobs:
+            self.pixels[camera, marker] = seen[camera].centres[blob]
+
+    def exchange(self, first: int, second: int) -> None:
+        """Exchange two markers with swapped labels."""
+        for values in (self.points, self.covariances, self.pixels.swapaxes(0, 1)):
+            values[[first, second]] = values[[second, first]]
+
+    def forget(self, marker: int) -> None:
+        """Remove a marker: the observation was not this one."""
+        self.points[marker] = self.covariances[marker] = self.pixels[:, marker] = np.nan
+
+    def known_across(self, rig: Rig, places: Float[Array, "markers 3"]) -> Float[Array, "markers 3 3"]:
+        """Projections to the known part of markers near these positions: all, across a camera's ray, or nothing."""
+        found = np.zeros((len(places), 3, 3))
+        for number, camera in enumerate(rig.cameras):
+            for marker in np.flatnonzero(np.isfinite(self.pixels[number, :, 0])):
+                ray = places[marker] - camera.pinhole.centre
+                found[marker] = np.eye(3) - np.outer(ray, ray) / (ray @ ray)
+        found[self.is_placed] = np.eye(3)
+        return found
+
+    @property
+    def is_placed(self) -> Array:
+        """Mask of the markers with a position."""
+        return np.asarray(np.isfinite(self.points[:, 0]))
+
+    @property
+    def is_seen(self) -> Array:
+        """Mask of the markers that at least one camera sees."""
+        return np.asarray(np.isfinite(self.pixels[..., 0]).any(axis=0))
+
 
 FIRST_FIT = 0.12  # metres per marker: largest deviation of the first frame from the calibrated layout
 STAYS, COMES_BACK = 0.95, 0.3  # probabilities to see a marker again, and one that was not seen

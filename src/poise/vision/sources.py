@@ -18,6 +18,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from jaxtyping import UInt8
 
+from poise.bounds import checked_rate
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import existing_file
 from poise.formats.images import check_unpacked_size
@@ -79,14 +80,14 @@ class VideoSource:
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
         live = isinstance(place, int) or "://" in str(place)
         self.place = place
-        self._capture = _capture(place) if live else cv2().VideoCapture(str(existing_file(str(place))))
+        self._capture = _capture(place) if live else cv2().VideoCapture(str(_video_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
             raise PoiseError(
                 f"{self.name} {_why_not(place) if live else 'is not a video that can be read; convert it to MP4'}"
             )
         self._live, self._count, self._begun = live, 0, time.monotonic()
-        self.fps = float(self._capture.get(cv2().CAP_PROP_FPS)) or 30.0
+        self.fps = _stated_rate(self.name, float(self._capture.get(cv2().CAP_PROP_FPS)))
         self.frames = 0 if live else max(int(self._capture.get(cv2().CAP_PROP_FRAME_COUNT)), 0)
         self.size = (
             int(self._capture.get(cv2().CAP_PROP_FRAME_WIDTH)),
@@ -109,6 +110,26 @@ class VideoSource:
     def close(self) -> None:
         """Release the file or the camera."""
         self._capture.release()
+
+
+def _stated_rate(name: str, fps: float) -> float:
+    """The frame rate that a video or a camera states, 30 if it states none; raise if it is not plausible."""
+    if fps <= 0.0:
+        return 30.0
+    try:
+        return checked_rate(fps)
+    except InvalidValueError as error:
+        raise ParseError(f"{error}; convert it to MP4", path=name) from error
+
+
+def _video_file(place: str) -> Path:
+    """An existing file that is not a playlist: FFmpeg would open what that names, anywhere."""
+    file = existing_file(place)
+    with file.open("rb") as opened:
+        head = opened.read(1024).lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if head.startswith((b"#extm3u", b"ffconcat", b"<", b"v=0", b"[playlist]", b"rtsp", b"http")):
+        raise ParseError("a playlist, which names other files; name a video itself", path=file)
+    return file
 
 
 def _capture(camera: str | Path | int) -> Any:

@@ -13,9 +13,8 @@ from poise.vision.background import Background
 from poise.vision.blobs import Blobs, find_blobs
 from poise.vision.colours import Colours
 from poise.vision.label_swaps import Pair
-from poise.vision.labeller import Labeller, Wearer
+from poise.vision.labeller import Labeller, Sighting, Wearer
 from poise.vision.rig import Rig
-from poise.vision.sighting import Sighting
 
 Picture = UInt8[Array, "height width 3"]
 

@@ -7,13 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.people.landmarks import INDEX
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import SIDES, common_ancestor, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
+from poise.vision.people.person import INDEX
 
 FEWEST = 3  # smallest number of limbs with a visible length
 SIZES = (0.5, 1.5)  # range of a limb's length, relative to the template's

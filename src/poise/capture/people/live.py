@@ -15,19 +15,19 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.people.focal import with_focal
-from poise.capture.people.landmarks import handles_of
-from poise.capture.people.solving import TakeSolver, Trust
-from poise.capture.people.take import CapturedPerson, capture_person, rough_poses
-from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
-from poise.motion.contacts import foot_contacts
-from poise.motion.motion import Motion
+from poise.capture.people.solving import Pixels, Shapes, StandingFeet, Trust, priors_of
+from poise.capture.people.take import capture_person, rough_poses
 from poise.priors.prior import Prior
+from poise.priors.terms import Held, Unknowns
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.problem import tangent_step
-from poise.solvers.solution import Solution, Status
+from poise.solvers.sequence import SequenceSolver
+from poise.solvers.solution import MotionSolution, Solution, Status
 from poise.types import Array
+from poise.vision.people.person import handles_of
+from poise.vision.people.unknown_camera import with_focal
+from poise.vision.people.watched import WatchedPerson, flattened, rough_places, with_sides
 
 MEASURED = 1.0  # seconds of observation before the first pose ...
 FEWEST = 10  # ... and pictures ...
@@ -70,7 +70,7 @@ class LivePerson:
         self._first = 0.0
 
     @property
-    def measured(self) -> CapturedPerson | None:
+    def measured(self) -> MotionSolution | None:
         """The measurement of the first second; None before its end."""
         return self._found if self._window is not None else None
 
@@ -138,22 +138,36 @@ def joined(moments: Sequence[WatchedPerson], fps: float) -> WatchedPerson:
     return WatchedPerson(moments[0].cameras, pixels, visibility, shapes, sides, fps)
 
 
-class _Window(TakeSolver):
+class _Feet(StandingFeet):
+    """Feet whose contacts the window decides, picture by picture."""
+
+    def update(self, now: Unknowns, number: int) -> bool:
+        """Nothing."""
+        del now, number
+        return False
+
+
+class _Window:
     """The last frames of a take without an end."""
 
     _q: Float[Array, "frames size"]
 
-    def __init__(self, body: Prior, person: WatchedPerson, found: CapturedPerson, trust: Trust) -> None:
+    def __init__(self, body: Prior, person: WatchedPerson, found: MotionSolution, trust: Trust) -> None:
         """Starts with the body where it was last seen."""
-        handles, looser = handles_of(body.space.skeleton)
-        self._raw, self._on_body = _filled(person), handles
-        person = with_sides(self._raw).frames(slice(-WINDOW, None))
-        places = rough_places(person)
-        super().__init__(body, handles, looser, person, flattened(person.cameras[0], places), trust)
-        self.held, self._levels = HELD, self._standing_levels(found)
+        self._on_body, looser = handles_of(body.space.skeleton)
+        self._raw, self._prior, self.space = _filled(person), body, body.space
+        self.person = with_sides(self._raw).frames(slice(-WINDOW, None))
+        self._pixels = Pixels(body, self._on_body, looser, self.person, trust)
+        self._shapes = Shapes(body, self._on_body, looser, WINDOW, trust)
+        self._standing, self._told = _Feet(body, self.person, trust), priors_of(body, WINDOW, every=0)
+        smooth = trust.smoothness.term(body.space.freedoms, person.fps)
+        self._held = Held(HELD)
+        terms = [self._pixels, self._shapes, self._standing, self._told, smooth, self._held]
+        self._solver = SequenceSolver(body.space, terms, limits=body.limits)
+        self._levels = self._standing_levels(found)
         self._floor = 0.0
         self._stood = np.full((WINDOW, 4, 3), np.nan)  # positions of standing heels and toes, frame by frame
-        self._place(places[-1:])
+        self._place(self._aim())
 
     def follow(self, seen: WatchedPerson, *, again: bool) -> Float[Array, "size"]:
         """The pose at the next moment; `again` if nothing is known of the previous ones."""
@@ -162,31 +176,37 @@ class _Window(TakeSolver):
         )
         whole = with_sides(replace(self._raw, cameras=self.person.cameras, fps=self.person.fps))
         self.person = whole.frames(slice(-WINDOW, None))
-        places = rough_places(self.person)
-        self._shapes = flattened(self.person.cameras[0], places)
-        self._aim()
+        places = self._aim()
         if again:
-            return self._place(places[-1:])
+            return self._place(places)
         self._q = np.concatenate([self._q[1:], self._gone_on()[None]])
-        for values in (self._pulls, self._precisions):
+        for values in (self._told.mean, self._told.pull, self._told.precision):
             values[:-1] = values[1:]
-        for frame in range(WINDOW - ASKED, WINDOW):
-            self._ask_at(self._q, frame)
+        self._told.ask(self._q, range(WINDOW - ASKED, WINDOW))
         self._stand()
-        self._hold_feet(self._q)
-        self._step(self._q)
+        self._step()
         return self._newest()
+
+    def _aim(self) -> Float[Array, "frames 33 3"]:
+        """Take what is seen; return rough positions."""
+        places = rough_places(self.person)
+        self._pixels.aim(self.person)
+        self._shapes.aim(self.person, flattened(self.person.cameras[0], places))
+        return places
+
+    def _step(self, rounds: int = 1) -> None:
+        """Solve the window, with heels and toes where they stand."""
+        self._standing.hold(self._stood)
+        self._q = self._solver.solve(Unknowns(self._q), rounds=rounds)[0].q
 
     def _stand(self) -> None:
         """Decide which heels and toes stand: slow ones, until a step without holding them moves them away."""
         lately = slice(-max(2, round(FREE_FOR * self.person.fps)), None)
         self._stood = np.concatenate([self._stood[1:], self._stood[-1:]])
         held, self._stood[lately] = self._stood[lately].copy(), np.nan
-        self._hold_feet(self._q)
-        self._step(self._q)
-        free = self.space.points(self._q[-1:], self._feet)[0]
-        motion = Motion(self.space.skeleton, self.person.fps, *self.space.frames_from_q(self._q))
-        slow = foot_contacts(motion).points[-1].reshape(4)
+        self._step()
+        free = self.space.points(self._q[-1:], self._standing.feet)[0]
+        slow = self._standing.found(self._q)[-1].reshape(4)
         gone = self._aside(free, held[-1]) > LEFT
         held[:, gone] = np.nan
         lands = slow & ~gone & np.isnan(held[-1, :, 0])
@@ -207,16 +227,15 @@ class _Window(TakeSolver):
         """The newest pose, extrapolated."""
         return self.space.integrate(self._q[-1], tangent_step(self._q[-2], self._q[-1]))
 
-    def _place(self, places: Float[Array, "1 33 3"]) -> Float[Array, "size"]:
+    def _place(self, places: Float[Array, "frames 33 3"]) -> Float[Array, "size"]:
         """Set all frames to the one seen now, from its rough positions, with a foot on the floor."""
-        self._q = np.repeat(rough_poses(self.prior, self._on_body, places), WINDOW, axis=0)
-        self._stood[:], self.held = np.nan, 0
-        self._hold_feet(self._q)
-        self._ask(self._q)
-        for _ in range(PLACING):
-            self._step(self._q)
-        self.held = HELD
-        self._floor = float(np.min(self.space.points(self._q[-1:], self._feet)[0, :, 1] - self._levels))
+        self._q = np.repeat(rough_poses(self._prior, self._on_body, places[-1:]), WINDOW, axis=0)
+        self._stood[:], self._held.frames = np.nan, 0
+        self._told.ask(self._q, range(WINDOW))
+        self._step(PLACING)
+        self._held.frames = HELD
+        lowest = self.space.points(self._q[-1:], self._standing.feet)[0, :, 1] - self._levels
+        self._floor = float(np.min(lowest))
         return self._newest()
 
     def _newest(self) -> Float[Array, "size"]:
@@ -225,15 +244,12 @@ class _Window(TakeSolver):
         q[1] -= self._floor
         return q
 
-    def _foot_places(self, q: Float[Array, "frames size"]) -> Float[Array, "frames 4 3"]:
-        del q
-        return self._stood
-
-    def _standing_levels(self, found: CapturedPerson) -> Float[Array, "4"]:
+    def _standing_levels(self, found: MotionSolution) -> Float[Array, "4"]:
         """The heights of standing heels and toes."""
         motion = found.motion
         q = self.space.q_from_frames(motion.root_positions, motion.rotations)
-        return np.asarray(np.percentile(self.space.points(q, self._feet)[..., 1], 10.0, axis=0))
+        heights = self.space.points(q, self._standing.feet)[..., 1]
+        return np.asarray(np.percentile(heights, 10.0, axis=0))
 
 
 def _filled(person: WatchedPerson) -> WatchedPerson:

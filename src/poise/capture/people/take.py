@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.capture.people.body import fitted_body, size_on_floor
-from poise.capture.people.landmarks import NAMES, handles_of
-from poise.capture.people.solving import TakeSolver, Trust
-from poise.capture.people.upright import upright_camera
-from poise.capture.people.watched import WatchedPerson, flattened, rough_places, with_sides
-from poise.geometry.cameras import Camera
+from poise.capture.people.solving import Trust, solve_person
 from poise.motion.contacts import floor_height
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
@@ -22,21 +18,15 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import Handle
 from poise.solvers.constraints import Position
 from poise.solvers.follow import Follower
+from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
+from poise.vision.people.person import NAMES, handles_of
+from poise.vision.people.unknown_camera import upright_camera
+from poise.vision.people.watched import WatchedPerson, flattened, rough_places, with_sides
 
 GUESSED = 0.25  # share of unusual proportions that is believed with one camera
 ROUGH = 0.05  # metres: tolerance of the initial guess to rough positions
-
-
-@dataclass(frozen=True, eq=False)
-class CapturedPerson:
-    """A moving person, the cameras that saw them (in the same world), and each joint's uncertainty."""
-
-    motion: Motion
-    cameras: Sequence[Camera]
-    sigmas: Float[Array, "frames joints"]  # metres per axis
-    standing: Bool[Array, "frames 2"]  # left and right foot
 
 
 def capture_person(
@@ -47,7 +37,7 @@ def capture_person(
     height: float | None = None,
     trust: Trust | None = None,
     progress: Progress = lambda _done, _all: None,
-) -> CapturedPerson:
+) -> MotionSolution:
     """The person's motion. If the camera is not `known` (one alone), up and the floor are estimated from the person."""
     person, prior, alone = with_sides(person), prior or UniversalPrior(), len(person.cameras) == 1
     places = rough_places(person)
@@ -66,14 +56,11 @@ def capture_person(
     body = prior.on_body(skeleton)
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
-    solved = TakeSolver(body, handles, looser, person, shapes, trust or Trust()).solve(start, progress)
-    motion = Motion(body.space.skeleton, person.fps, *body.space.frames_from_q(solved.q))
-    standing = np.asarray(solved.standing.any(axis=2))
-    found = CapturedPerson(motion, person.cameras, solved.sigmas, standing)
+    found = solve_person(body, handles, looser, person, shapes, start, trust or Trust(), progress)
     return found if known else _on_floor(found)
 
 
-def detected_motion(person: WatchedPerson, found: CapturedPerson) -> Motion:
+def detected_motion(person: WatchedPerson, found: MotionSolution) -> Motion:
     """The detector's own shapes, or meeting rays, fitted frame by frame with the same body: the baseline."""
     seen, skeleton = replace(with_sides(person), cameras=found.cameras), found.motion.skeleton
     places, body = rough_places(seen), UniversalPrior().on_body(skeleton)
@@ -106,10 +93,12 @@ def rough_poses(
     return np.stack([first if q is None else q for q in found])
 
 
-def _on_floor(found: CapturedPerson) -> CapturedPerson:
+def _on_floor(found: MotionSolution) -> MotionSolution:
     """The same picture with the floor at zero and the person at the origin: both move together."""
-    start = found.motion.root_positions[0]
+    start = found.q[0, :3]
     shift = -np.array([start[0], floor_height(found.motion), start[2]])
     cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
-    moved = replace(found.motion, root_positions=found.motion.root_positions + shift)
-    return replace(found, cameras=cameras, motion=moved)
+    shifted = np.concatenate([shift, np.zeros(found.space.size - 3)])
+    return replace(
+        found, solutions=[replace(one, q=one.q + shifted) for one in found.solutions], cameras=cameras
+    )

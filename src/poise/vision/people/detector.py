@@ -13,11 +13,10 @@ import numpy as np
 from jaxtyping import Float, UInt8
 from scipy.special import expit
 
-from poise.capture.people.landmarks import NAMES
 from poise.types import Array
 from poise.vision.opencv import cv2
 from poise.vision.people.models import DETECTOR, LANDMARKS, Network
-from poise.vision.people.person import Person, Region, overlap
+from poise.vision.people.person import NAMES, Person, Region, overlap
 
 Picture = UInt8[Array, "height width 3"]
 

@@ -12,10 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from poise.capture.people.landmarks import INDEX
 from poise.types import Array
 from poise.vision.people.detector import DISTINCT, SURE, PersonFinder, apart
-from poise.vision.people.person import Person, shared
+from poise.vision.people.person import INDEX, Person, shared
 
 Picture = UInt8[Array, "height width 3"]
 

@@ -1,6 +1,6 @@
 """The networks that detect people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
 
-`tools/page.sh` packs them from that package into `models/`, which the wheel ships; nothing is downloaded at run time.
+`tools/page.py` packs them from that package into `models/`, which the wheel ships; nothing is downloaded at run time.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ def model_file(name: str) -> Path:
     if not path.is_file():
         raise PoiseError(
             f"finding people in pictures needs the file {name}, which wheels of Poise bring; "
-            "in a source checkout run tools/page.sh (it needs Node and takes the file from npm)"
+            "in the source folder run `make page`, which takes it from npm"
         )
     return path
 

@@ -7,14 +7,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.people.landmarks import INDEX, VISIBLE
-from poise.capture.people.upright import level_camera
-from poise.capture.people.watched import WatchedPerson
 from poise.errors import InvalidValueError, PoiseError
 from poise.skeleton.roles import SIDES
 from poise.types import Array
 from poise.vision.people.detector import PersonFinder
-from poise.vision.people.person import Person
+from poise.vision.people.person import INDEX, VISIBLE, Person
+from poise.vision.people.unknown_camera import level_camera
+from poise.vision.people.watched import WatchedPerson
 from poise.vision.people.watching import DARK
 
 if TYPE_CHECKING:

@@ -8,15 +8,14 @@ from dataclasses import dataclass, field
 import numpy as np
 from jaxtyping import Float, UInt8
 
-from poise.capture.people.landmarks import NAMES, TORSO
-from poise.capture.people.watched import WatchedPerson, ray_gaps
 from poise.errors import InvalidValueError, PoiseError
 from poise.types import Array
 from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.detector import PersonFinder
 from poise.vision.people.following import PeopleFollower
-from poise.vision.people.person import Person
+from poise.vision.people.person import NAMES, TORSO, Person
+from poise.vision.people.watched import WatchedPerson, ray_gaps
 from poise.vision.sources import Step
 
 Picture = UInt8[Array, "height width 3"]

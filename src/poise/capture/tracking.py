@@ -19,6 +19,9 @@ another marker's (swapped labels), an unlabelled one's, or an outlier.
 
 from __future__ import annotations
 
+import time
+from collections import deque
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
@@ -26,20 +29,23 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.capture.calibration import Calibration
+from poise.capture.performance import FollowedFrames, PerformedFrame
+from poise.capture.sources import UNLABELLED
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
+from poise.motion.markers import Markers
+from poise.priors.abilities import going_on
 from poise.priors.poses import handle_positions
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle, Handles
 from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Orientation, Pinned, Position
-from poise.solvers.dual_step import VARIANCE
+from poise.solvers.dual_step import VARIANCE, conditioned, information
 from poise.solvers.follow import Follower
-from poise.solvers.primal_step import conditioned, information
 from poise.solvers.problem import Settings
-from poise.solvers.solution import Residual, Solution, extended
+from poise.solvers.solution import Residual, extended
 from poise.solvers.solve import Solver
 from poise.solvers.uncertainty import variances
 from poise.types import Array
@@ -57,6 +63,9 @@ MEMORY = 0.5  # seconds over which the prior and its uncertainty are compared wi
 MOST_STRETCH = 1e4  # of the prior's variances
 LEAST_FACTOR = 0.1  # of the claimed variances of hidden markers
 TOGETHER = 1.5  # times the error of independent markers: skin moves neighbouring markers together
+COMPLETE = 0.9  # share of markers seen in a training frame
+LEARNING_FPS = 30.0  # frame rate at which styles are learned
+MOST_LEARNED = 3600  # newest well-seen poses that are kept to learn from
 UNSURE = 0.10  # metres: standard deviation from which a filled marker is flagged
 _STEPS = Settings(map_steps=8, finish_steps=0, longest_pull=1.0)
 NOBODY = -1
@@ -94,28 +103,24 @@ def confidence_from(errors: dict[float, list[Float[Array, "_"]]]) -> Confidence:
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class TrackedFrame(Solution):
+class TrackedFrame(PerformedFrame):
     """One solved frame: the pose, and for every marker its position on the body, its uncertainty and its source."""
 
-    markers: Float[Array, "markers 3"]  # as the pose carries them
     sigmas: Float[Array, "markers"]  # metres: standard deviation per axis of an unused marker
     joint_sigmas: Float[Array, "joints"]  # the same for joint positions
     sources: Int[Array, "markers"]  # the index of the point that was used; -1: none
     misfit: float  # root mean square distance of the points used, in metres; NaN without any
 
     @property
-    def used(self) -> Bool[Array, "markers"]:
-        """Mask of the markers with a point."""
-        return np.asarray(self.sources != NOBODY)
-
-    @property
     def flagged(self) -> Bool[Array, "markers"]:
         """Markers without a point whose position is too uncertain to be given without a warning."""
-        return np.asarray(~self.used & (self.sigmas > UNSURE))
+        return np.asarray(~self.seen & (self.sigmas > UNSURE))
 
 
-class MarkerTracker:
-    """Tracks one performer from marker frames as they arrive: `push` a frame, get a pose."""
+class MarkerTracker(FollowedFrames):
+    """Follows one performer from frames of markers as they arrive; a style keeps learning from them by `learn`."""
+
+    channels, largest = "xyz", 1e4
 
     def __init__(
         self, prior: Prior, calibration: Calibration, *, fps: float, confidence: Confidence = USUAL
@@ -123,11 +128,12 @@ class MarkerTracker:
         if not fps > 0:
             raise InvalidValueError(f"the frame rate must be positive; got {fps}")
         self.calibration, self.fps, self.confidence = calibration, fps, confidence
-        self.count = len(calibration.layout)
-        self._share = min(1.0, 1.0 / (MEMORY * fps))
+        self.names = tuple(calibration.layout)
+        self.count = len(self.names)
         self._follower = Follower(lambda _: self._solver)
+        self._well_seen: deque[Float[Array, "size"]] = deque(maxlen=MOST_LEARNED)
         self.use(prior)
-        self.restart()
+        self.reset()
 
     def use(self, prior: Prior) -> None:
         """Continue with another prior of the same body, such as one that has learned more."""
@@ -140,8 +146,8 @@ class MarkerTracker:
         self._problem = self._solver.problem
         self._follower.use(lambda _: self._solver)
 
-    def restart(self) -> None:
-        """Forget the previous frames."""
+    def reset(self) -> None:
+        """Forget previous frames: the next one is a cold start."""
         self._follower.restart()
         self._last: TrackedFrame | None = None
         self._before: TrackedFrame | None = None
@@ -150,18 +156,23 @@ class MarkerTracker:
         self._jacobian = np.zeros((3 * self.count, self.space.freedoms))
         self._factor = 1.0
         self._stretch = 1.0
+        self._time: float | None = None
 
-    def push(
+    def step(
         self,
-        points: Float[Array, "markers 3"],
+        values: Float[Array, "markers 3"],
         unlabelled: Float[Array, "points 3"] | None = None,
+        *,
+        at: float | None = None,
     ) -> TrackedFrame:
         """The pose of the next frame from labelled points (NaN if not seen) and unlabelled points.
 
-        Indices in `sources` count the labelled points first, then the unlabelled ones.
+        `at` is its time in seconds if frames are uneven. Indices in `sources` count the labelled points first, then the
+        unlabelled ones.
         """
-        if points.shape != (self.count, 3):
-            raise InvalidValueError(f"a frame must have {self.count} points; got shape {points.shape}")
+        begun, points = time.perf_counter(), self._checked(values)
+        since = None if at is None or self._time is None else at - self._time
+        self._time, self._seconds = at, since if since is not None and 0.0 < since < 1.0 else 1.0 / self.fps
         everyone = points if unlabelled is None else np.concatenate([points, unlabelled])
         seen = np.isfinite(everyone).all(axis=1)
         sources = np.where(seen[: self.count], np.arange(self.count), NOBODY)
@@ -169,10 +180,45 @@ class MarkerTracker:
             expected, gates = self._expected(self._last)
             believed = self._believed(everyone, seen, expected, gates)
             if (believed != NOBODY).sum() >= (1.0 - LOST) * (sources != NOBODY).sum():
-                return self._solve(everyone, believed, expected)
-        return self._begin(everyone, sources)
+                return self._solve(everyone, believed, expected, begun)
+        return self._begin(everyone, sources, begun)
+
+    def run(
+        self,
+        take: Markers,
+        *,
+        stride: int = 1,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> list[PerformedFrame]:
+        """All frames, or every `stride`-th, of a recording; its unlabelled points may be those of missing markers."""
+        columns = [take.index(name) for name in self.names]
+        others = [k for k, label in enumerate(take.labels) if label.startswith(UNLABELLED)]
+        self.reset()
+        self.fps, frames = take.fps / stride, list[PerformedFrame]()
+        for points in take.points[::stride]:
+            frames.append(self.step(points[columns], points[others]))
+            progress(len(frames), len(take) // stride)
+        return frames
+
+    def learn(self) -> int:
+        """Train the style on the well-seen poses since the last call; return their number. The next frame uses it."""
+        learned_more = going_on(self.prior)
+        if learned_more is None:
+            raise InvalidValueError(f"only a style can keep learning; this is a {type(self.prior).__name__}")
+        stride = max(1, int(self.fps / LEARNING_FPS))
+        poses = list(self._well_seen)[::stride]
+        if len(poses) < 2:
+            return 0
+        self.use(learned_more(np.stack(poses), fps=self.fps / stride))
+        self._well_seen.clear()
+        return len(poses)
 
     # --- private ---------------------------------------------------------------------------------------------------
+
+    @property
+    def _share(self) -> float:
+        """The share of a new frame in what is remembered."""
+        return min(1.0, self._seconds / MEMORY)
 
     def _make_solver(self, prior: Prior) -> Solver:
         names, root = self.space.skeleton.names, self.space.skeleton.names[0]
@@ -193,7 +239,9 @@ class MarkerTracker:
         self._own_squares = self.calibration.sigmas**2
         return solver
 
-    def _begin(self, points: Float[Array, "all 3"], sources: Int[Array, "markers"]) -> TrackedFrame:
+    def _begin(
+        self, points: Float[Array, "all 3"], sources: Int[Array, "markers"], begun: float
+    ) -> TrackedFrame:
         """Solve a first frame: the mean pose moved to the markers, bent to them, then solved under the prior."""
         used = sources != NOBODY
         q = self._last.q.copy() if self._last is not None else self._moved_mean(points[sources[used]], used)
@@ -204,7 +252,7 @@ class MarkerTracker:
         freely = np.ones((1, self.space.freedoms))
         self._problem.run(q, self.prior.mean, freely)
         self._follower.restart(self.space, q)
-        return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0])
+        return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], begun)
 
     def _moved_mean(
         self, points: Float[Array, "seen 3"], used: Bool[Array, "markers"]
@@ -219,7 +267,7 @@ class MarkerTracker:
         """The predicted marker positions, and the gates around them."""
         before = self._before if self._before is not None else last
         expected = 2.0 * last.markers - before.markers if np.isfinite(last.misfit) else last.markers
-        reach = ACCELERATION / self.fps**2  # the change that constant velocity does not predict
+        reach = ACCELERATION * self._seconds**2  # the change that constant velocity does not predict
         gates = DOUBT * self._claims() + SLACK + reach
         return expected, gates
 
@@ -267,6 +315,7 @@ class MarkerTracker:
         points: Float[Array, "all 3"],
         sources: Int[Array, "markers"],
         expected: Float[Array, "markers 3"],
+        begun: float,
     ) -> TrackedFrame:
         used = sources != NOBODY
         targets = np.where(used[:, None], points[sources], expected)
@@ -279,12 +328,14 @@ class MarkerTracker:
         self._condition(q, jacobian)
         if np.any(used):
             self._compare(gaps, used)
+        if used.mean() >= COMPLETE:
+            self._well_seen.append(q)
         self._before = self._last
         factor = self.confidence.factor(1.0 - used.mean())
         self._last = extended(
             TrackedFrame, solution, measure=partial(self._residuals, gaps, used),
             markers=targets - gaps, sigmas=factor * self._claims(), joint_sigmas=factor * self._joint_claims(q),
-            sources=sources, misfit=misfit,
+            seen=used, sources=sources, misfit=misfit, microseconds=1e6 * (time.perf_counter() - begun),
         )  # fmt: skip
         return self._last
 
@@ -311,7 +362,7 @@ class MarkerTracker:
         floats[self.count, 3:12] = rotations.matrix_from_quaternion(last.q[3:7]).ravel()
         floats[self.count + 1, 3:6] = last.q[:3]
         floats[self.count + 2 :, 3:6] = last.q[ROOT_SIZE:].reshape(-1, 3)
-        drift = np.square(np.repeat(ROOT_SPEED, 3)) / self.fps
+        drift = np.square(np.repeat(ROOT_SPEED, 3)) * self._seconds
         root = np.diag(self._spread)[:ROOT_FREEDOMS] + drift
         rows[3 * self.count : 3 * self.count + 6, VARIANCE] = np.r_[root[3:], root[:3]] / self._stretch
         rows[3 * self.count + 6 :, VARIANCE] = self._keeping() / self._stretch
@@ -321,7 +372,7 @@ class MarkerTracker:
 
         The process goes from N(q, P) to N(.., V), V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T gives T for the rows.
         """
-        keep = np.exp(-2.0 / (RELAXATION * self.fps))
+        keep = np.exp(-2.0 * self._seconds / RELAXATION)
         S, P = self._prior_variances[ROOT_FREEDOMS:], np.diag(self._spread)[ROOT_FREEDOMS:]
         V = keep * P + (1.0 - keep) * S
         return np.asarray(S * V / np.maximum(keep * (S - P), 1e-9 * S))

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from poise.capture.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
+from poise.capture.feeds.humanoid import ABOVE, BONES, mirrored_place, mirrored_turn
 from poise.errors import MissingExtraError
 from poise.geometry import rotations
-from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
-from poise.performance.unity import ABOVE, BONES, mirrored_place, mirrored_turn
 from poise.types import Array
 
 Placed = tuple[Array, Array]

@@ -12,9 +12,9 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from poise.capture.feeds import DAMAGED, POLL, GoOn, LiveFrame, Ready, address
 from poise.errors import PoiseError
 from poise.formats.laboratory import matrix_y_up_from
-from poise.performance.feeds import DAMAGED, POLL, GoOn, LiveFrame, Ready, address
 
 PORT = 22223
 _ERROR, _COMMAND, _XML, _DATA = 0, 1, 2, 3

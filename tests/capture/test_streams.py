@@ -9,24 +9,25 @@ import numpy as np
 import pytest
 
 from poise import performer
-from poise.cli.main import main
-from poise.errors import InvalidValueError, ParseError
-from poise.formats import read, write
-from poise.library import build
-from poise.motion import Markers, Motion
-from poise.motion.virtual_markers import virtual_markers
-from poise.performance import setup
-from poise.performance.calibrate import (
+from poise.capture import setup
+from poise.capture.calibration import (
     markers_from_t_pose,
     skeleton_from_motion,
     skeleton_from_t_pose,
     skeleton_of_sides,
     t_pose_markers,
 )
-from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
-from poise.performance.perform import Performance
-from poise.performance.placement import best_placement
-from poise.performance.streams import Stream, serve_udp
+from poise.capture.matching import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.capture.performance import Performance
+from poise.capture.placement import best_placement
+from poise.capture.sources import read_markers, udp_address
+from poise.capture.streams import Stream, serve_udp
+from poise.cli.main import main
+from poise.errors import InvalidValueError, ParseError
+from poise.formats import read, write
+from poise.library import build
+from poise.motion import Markers, Motion
+from poise.motion.virtual_markers import virtual_markers
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
@@ -140,6 +141,24 @@ def test_csv_goes_in_and_out(performance: Performance, take: Markers) -> None:
     assert answers[0].startswith("time,root.x")
     assert len(answers) == 5
     assert {len(answer.split(",")) for answer in answers} == {len(answers[0].split(","))}
+
+
+@pytest.mark.parametrize("sender", [("127.0.0.1", 0), ("255.255.255.255", 5000)])
+def test_a_sender_that_cannot_be_answered_ends_nothing(
+    performance: Performance, take: Markers, sender: tuple[str, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Datagrams may come from port 0 or from a broadcast address."""
+    performance.reset()
+    datagrams = iter([(_line(take, 0).encode(), sender), (_line(take, 1).encode(), ("127.0.0.1", 9))])
+
+    class Forged(socket.socket):
+        def recvfrom(self, *_: object) -> tuple[bytes, tuple[str, int]]:  # type: ignore[override]
+            return next(datagrams)
+
+    monkeypatch.setattr("poise.capture.streams.socket.socket", Forged)
+    stream, answered = Stream(performance), list[float]()
+    serve_udp(stream, 0, go_on=lambda: len(answered) < 2, answered=answered.append)
+    assert len(stream.frames) == 2
 
 
 def test_datagrams_are_answered_to_their_sender(performance: Performance, take: Markers) -> None:
@@ -323,15 +342,15 @@ def test_without_a_library_a_take_is_performed_by_what_is_known_of_people(
 
 def test_mistakes_are_told(tmp_path: Path, prior: LocalPrior) -> None:
     with pytest.raises(InvalidValueError, match="udp:9000"):
-        setup.udp_address("udp:here")
-    assert setup.udp_address("udp:0.0.0.0:9000") == ("0.0.0.0", 9000)
+        udp_address("udp:here")
+    assert udp_address("udp:0.0.0.0:9000") == ("0.0.0.0", 9000)
     file = tmp_path / "a.csv"
     file.write_text("time,a.x,a.y,a.z\n0,1,2,what\n")
     with pytest.raises(ParseError, match=r"a\.csv:2"):
-        setup.read_take(str(file), fps=30)
+        read_markers(file, fps=30)
     file.write_text("time,a\n")
     with pytest.raises(ParseError, match="header"):
-        setup.read_take(str(file), fps=30)
+        read_markers(file, fps=30)
     del prior
 
 

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from poise.capture.feeds import POLL, GoOn, LiveFrame, Ready
 from poise.errors import MissingExtraError, PoiseError
-from poise.performance.feeds import POLL, GoOn, LiveFrame, Ready
 
 _SCALES = {"millimeters": 0.001, "millimetres": 0.001, "mm": 0.001, "centimeters": 0.01, "cm": 0.01}
 _LABEL = re.compile(r"(.+?)[._ ]([xyz])$", re.IGNORECASE)

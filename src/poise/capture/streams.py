@@ -15,16 +15,16 @@ import select
 import socket
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from poise.capture.feeds import LiveFrame
+from poise.capture.performance import FollowedFrames, OrientationPerformance, PerformedFrame
 from poise.errors import InvalidValueError, PoiseError
-from poise.performance.feeds import LiveFrame
-from poise.performance.perform import Performance, PerformedFrame
-from poise.performance.sensors import OrientationPerformance
 from poise.types import Array
 
 LONGEST_LINE = 65_507  # bytes: the largest datagram
@@ -41,7 +41,7 @@ class Stream:
     `trouble` describes the last skipped line; `keep` is called with every frame and its time.
     """
 
-    performance: Performance | OrientationPerformance
+    performance: FollowedFrames
     frames: list[PerformedFrame] = field(default_factory=list)
     labelled: int = 0
     skipped: int = 0
@@ -184,14 +184,15 @@ def serve_udp(
         while go_on():
             try:
                 data, sender = server.recvfrom(LONGEST_LINE)
-            except TimeoutError:
+                if newest:
+                    data, sender = _newest(server, data, sender)
+            except OSError:  # a time-out; on Windows also a sender that is gone
                 continue
-            if newest:
-                data, sender = _newest(server, data, sender)
             arrived = time.perf_counter()
             lines = data.decode("utf-8", errors="replace").splitlines()
             for answer in stream.answers(lines):
-                server.sendto(answer.encode(), sender)
+                with suppress(OSError):  # a sender that cannot be answered: port 0, a broadcast address
+                    server.sendto(answer.encode(), sender)
             answered(arrived)
 
 

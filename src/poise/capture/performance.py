@@ -1,8 +1,12 @@
-"""Performance animation: the markers of a performer in, frame by frame, a whole body out (Chai and Hodgins 2005).
+"""Performance animation: a few markers or sensors in, frame by frame, a whole body out (Chai and Hodgins 2005).
 
 A performance is a follower, a guide and a constraint for every visible marker. A local model has its own guide for it,
 which also uses velocities and fills in missing markers; other priors use their ordinary guide. Missing markers are
 normal. Visible markers that cannot be met are reported: every frame is a `Solution`.
+
+Inertial sensors give orientations of some segments instead, which the pose meets by the most likely change. A local
+model predicts the performer's velocity; the position is integrated from it, and drifts. Other priors do not predict
+it, and the body stays in place. A marker set that determines a whole body is followed by `tracking` instead.
 """
 
 from __future__ import annotations
@@ -17,22 +21,26 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError
+from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.motion.markers import Markers
-from poise.motion.motion import Motion, Origin
-from poise.priors.abilities import marker_guide
-from poise.priors.local.control_guide import ControlGuide
-from poise.priors.local.lookalikes import Seen
+from poise.motion.motion import Motion
+from poise.priors.abilities import marker_guide, sensor_guide
+from poise.priors.local.control import Sensors
+from poise.priors.local.control_guide import ControlGuide, Seen
 from poise.priors.prior import Prior
-from poise.skeleton.pose_space import Handle, Handles
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.constraints import Constraint, Position, Projection
+from poise.solvers.constraints import Constraint, Orientation, Position, Projection
 from poise.solvers.follow import Follower
 from poise.solvers.problem import Root as SolverRoot
-from poise.solvers.solution import Residual, Solution, Status, extended
+from poise.solvers.solution import MotionSolution, Residual, Solution, Status, extended
 from poise.solvers.solve import Solver
 from poise.types import Array
 
+SIX = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")
 Root = Literal["solved", "torso"]
 
 NOISE = 2e-4  # metres: tolerance of markers; exact ones would bend the body to fit noise
@@ -56,11 +64,62 @@ class PerformedFrame(Solution):
 
 
 class FollowedFrames:
-    """Base of performances: a follower, and the pose that is held without observations."""
+    """Base of all that follows a performer: names of markers or sensors, a follower, and frames from either."""
 
     channels: str  # the data of each marker or sensor in a frame
     largest: float  # larger numbers are codes for "not seen" (FLT_MAX, 9999999) or errors
     names: tuple[str, ...]
+    prior: Prior
+    space: PoseSpace
+    fps: float
+
+    def step(self, values: Array, *, at: float | None = None) -> PerformedFrame:
+        """The pose for one frame, NaN for what is not seen; `at` is its time in seconds if frames are uneven."""
+        raise NotImplementedError
+
+    def reset(self) -> None:
+        """Forget previous frames: the next one is a cold start."""
+        raise NotImplementedError
+
+    def observe(self, values: Array, *, at: float | None = None) -> Array:
+        """Record a frame without solving it."""
+        del at
+        return self._checked(values)
+
+    def run(
+        self,
+        take: Markers,
+        *,
+        stride: int = 1,
+        progress: Callable[[int, int], None] = lambda _done, _all: None,
+    ) -> list[PerformedFrame]:
+        """All frames, or every `stride`-th, of a recording that has at least these markers."""
+        columns = [take.index(name) for name in self.names]
+        self.reset()
+        self.fps = take.fps
+        frames = []
+        for number, points in enumerate(take.points[:, columns]):
+            if number % stride:
+                self.observe(points)
+            else:
+                frames.append(self.step(points))
+            progress(number + 1, len(take))
+        return frames
+
+    def _checked(self, values: Array) -> Array:
+        values, size = np.asarray(values, dtype=np.float64), len(self.channels)
+        if values.shape != (len(self.names), size):
+            raise InvalidValueError(
+                f"a frame must be ({len(self.names)}, {size}): {self.channels} for each of {', '.join(self.names)}; "
+                f"got {values.shape}"
+            )
+        with np.errstate(invalid="ignore"):
+            plausible = (np.abs(values) < self.largest).all(axis=1, keepdims=True)
+        return np.where(plausible, values, np.nan)
+
+
+class GuidedFrames(FollowedFrames):
+    """Base of performances: a guide, the frames it has seen, and the pose that is held without observations."""
 
     def __init__(
         self, prior: Prior, handles: Handles, *, fps: float, root: SolverRoot, guide: ControlGuide | None
@@ -76,7 +135,9 @@ class FollowedFrames:
         if self._control is not None:
             self._control.reset()
 
-    def _note(self, values: Array, at: float | None) -> Array:
+    def observe(self, values: Array, *, at: float | None = None) -> Array:
+        """Record a frame without solving it: the next one's velocities follow from it."""
+        values = self._checked(values)
         if self._control is not None:
             self._control.recent.note(values, step=1.0 / self.fps, at=at)
         return values
@@ -84,17 +145,6 @@ class FollowedFrames:
     @property
     def _last(self) -> Float[Array, "size"]:
         return self._standing if self._follower.last is None else self._follower.last
-
-    def _checked(self, values: Array) -> Array:
-        values, size = np.asarray(values, dtype=np.float64), len(self.channels)
-        if values.shape != (len(self.names), size):
-            raise InvalidValueError(
-                f"a frame must be ({len(self.names)}, {size}): {self.channels} for each of {', '.join(self.names)}; "
-                f"got {values.shape}"
-            )
-        with np.errstate(invalid="ignore"):
-            plausible = (np.abs(values) < self.largest).all(axis=1, keepdims=True)
-        return np.where(plausible, values, np.nan)
 
     def _waiting(self, seen: Array, begun: float) -> PerformedFrame:
         """Without observations: the last pose, or a standing one."""
@@ -111,7 +161,7 @@ class FollowedFrames:
         return extended(PerformedFrame, solution, markers=points, seen=seen, microseconds=took)
 
 
-class Performance(FollowedFrames):
+class Performance(GuidedFrames):
     """A model, a marker set and a body: `step` takes markers and returns a pose."""
 
     channels, largest = "xyz", 1e4
@@ -175,36 +225,10 @@ class Performance(FollowedFrames):
             solution = self._follower.solve(solver, targets=points[seen])
         return self._frame(solution, seen, begun)
 
-    def observe(
-        self, markers: Float[Array, "markers 3"], *, at: float | None = None
-    ) -> Float[Array, "markers 3"]:
-        """Record a frame without solving it: the next one's velocities follow from it."""
-        return self._note(self._checked(markers), at)
-
     def exchange(self, first: int, second: int) -> None:
         """Two markers had swapped labels until now: exchange their recorded past."""
         if self.guide is not None:
             self.guide.recent.exchange(first, second)
-
-    def run(
-        self,
-        take: Markers,
-        *,
-        stride: int = 1,
-        progress: Callable[[int, int], None] = lambda _done, _all: None,
-    ) -> list[PerformedFrame]:
-        """All frames, or every `stride`-th, of a recording that has at least these markers."""
-        columns = [take.index(name) for name in self.names]
-        self.reset()
-        self.fps = take.fps
-        frames = []
-        for number, points in enumerate(take.points[:, columns]):
-            if number % stride:
-                self.observe(points)
-            else:
-                frames.append(self.step(points))
-            progress(number + 1, len(take))
-        return frames
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -222,13 +246,68 @@ class Performance(FollowedFrames):
         return Projection(place, camera, glimpse.pixel, tolerance=tolerance, name=name)
 
 
+class OrientationPerformance(GuidedFrames):
+    """A model and sensors on a body: `step` takes their orientations and returns a pose."""
+
+    channels, largest = "wxyz", 1e6
+
+    def __init__(
+        self,
+        prior: Prior,
+        sensors: Sequence[str] = SIX,
+        *,
+        skeleton: Skeleton | None = None,
+        fps: float = 120.0,
+        noise: float = 0.0,
+        worn: Mapping[str, Float[Array, "4"]] | None = None,
+        progress: Callable[[float], None] = lambda _: None,
+    ) -> None:
+        """`noise` is the sensors' standard deviation in radians; `worn` their orientation on segments (`t_pose`)."""
+        body = prior if skeleton is None else prior.on_body(skeleton)
+        self.names, self._noise = tuple(sensors), noise or None
+        self.sensors = Sensors.on(body.space, self.names)
+        self.guide = sensor_guide(body, self.names, progress=progress)
+        self._worn = np.array([(worn or {}).get(name, rotations.IDENTITY) for name in self.names])
+        handles = body.space.handles(list(self.names))
+        super().__init__(body, handles, fps=fps, root="given", guide=self.guide)
+
+    def step(self, orientations: Float[Array, "sensors 4"], *, at: float | None = None) -> PerformedFrame:
+        """The pose for one frame: a world quaternion (wxyz) per sensor, NaN without data."""
+        begun = time.perf_counter()
+        turned = self.observe(orientations, at=at)
+        heard = np.isfinite(turned).all(axis=1)
+        if not np.any(heard):
+            return self._waiting(heard, begun)
+        start = self._last.copy()
+        if heard[0]:
+            start[3:ROOT_SIZE] = turned[0]
+        if self.guide is not None:
+            self.guide.show(turned)
+        solution = self._follower.step(self._constraints(turned, heard), start=start)
+        return self._frame(solution, heard, begun)
+
+    def _checked(self, values: Array) -> Array:
+        """The orientations of the segments themselves, from those of the sensors."""
+        turned = super()._checked(values)
+        lengths = np.linalg.norm(turned, axis=1, keepdims=True)
+        usable = np.isfinite(lengths) & (lengths > 1e-6)
+        turned = np.where(usable, turned / np.where(usable, lengths, 1.0), np.nan)
+        return rotations.multiply(turned, self._worn)
+
+    def _constraints(self, turned: Array, heard: Array) -> list[Orientation]:
+        """Constraints: the root has its sensor's orientation, the other segments follow theirs."""
+        return [
+            Orientation(self.names[k], turned[k], tolerance=self._noise)
+            for k in np.flatnonzero(heard)
+            if k > 0
+        ]
+
+
 def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
     """The frames of a performance as a motion."""
     if not frames:
         raise InvalidValueError("the performance has no frames yet; call step() first")
-    places, turns = frames[0].space.frames_from_q(np.stack([frame.q for frame in frames]))
-    origin = Origin(credits=frames[0].credits)
-    return Motion(frames[0].space.skeleton, fps, places, turns, name=name, origin=origin)
+    return MotionSolution(frames, fps, name).motion
 
 
 @dataclass
@@ -277,3 +356,20 @@ def _pictured(
             [np.tile(np.eye(3), (len(placed), 1, 1)), np.eye(3) - rays[:, :, None] * rays[:, None]]
         ),
     )
+
+
+def t_pose(
+    skeleton: Skeleton,
+    sensors: Sequence[str],
+    orientations: Float[Array, "sensors 4"],
+    *,
+    samples: Float[Array, "frames joints 4"] | None = None,
+) -> dict[str, Float[Array, "4"]]:
+    """The orientation of each sensor on its segment, from a T-pose that faces +Z; identity without data."""
+    world = neutral_pose(skeleton, samples).world
+    worn = {}
+    for name, turned in zip(sensors, orientations, strict=True):
+        segment = rotations.quaternion_from_matrix(world[skeleton.index(name)])
+        known = np.all(np.isfinite(turned))
+        worn[name] = rotations.multiply(rotations.conjugate(turned), segment) if known else rotations.IDENTITY
+    return worn

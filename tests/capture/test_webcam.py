@@ -8,11 +8,18 @@ import numpy as np
 import pytest
 
 import poise
-from poise.apps.webcam import LiveBody, WebcamTake, perform_webcam
+from poise.capture.performance import PerformedFrame
+from poise.capture.webcam import (
+    NOBODY,
+    TOO_DARK,
+    LiveBody,
+    WebcamPerformance,
+    WebcamTake,
+    perform_webcam,
+    rehearse,
+)
 from poise.cli import main
 from poise.errors import InvalidValueError
-from poise.performance.perform import PerformedFrame
-from poise.performance.webcam import NOBODY, TOO_DARK, WebcamPerformance, rehearse
 from poise.priors.gaussian import GaussianPrior
 from poise.solvers.solution import Status
 from poise.vision import sources
@@ -22,7 +29,7 @@ from taking_turns import in_turn
 
 cv2 = pytest.importorskip("cv2")
 needs_networks = pytest.mark.skipif(
-    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+    not models.available(), reason="the networks that find people: run tools/page.py, install poise[video]"
 )
 
 
@@ -151,7 +158,7 @@ def test_the_rehearsal_comes_before_the_camera_is_opened(monkeypatch: pytest.Mon
         done.append(f"opened {place}")
         raise InvalidValueError("no camera")
 
-    monkeypatch.setattr("poise.apps.webcam.open_source", opened)
+    monkeypatch.setattr("poise.capture.webcam.open_source", opened)
     with pytest.raises(InvalidValueError, match="no camera"):
         perform_webcam("0", Rehearsing(_finder=None), status=done.append)  # type: ignore[arg-type]
     assert [one for one in done if one in ("rehearsed", "opened 0")] == ["rehearsed", "opened 0"]

@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 
 from poise import performer
+from poise.capture.performance import SIX, OrientationPerformance, t_pose
+from poise.capture.streams import Stream
 from poise.cli.main import main
 from poise.errors import InvalidValueError
 from poise.evaluation.performance import evaluate_performance
@@ -15,10 +17,8 @@ from poise.formats import read
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.motion.world import joint_transforms
-from poise.performance.sensors import SIX, OrientationPerformance, t_pose
-from poise.performance.streams import Stream
 from poise.priors.gaussian import GaussianPrior
-from poise.priors.local.orientations import Sensors
+from poise.priors.local.control import Sensors
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.skeleton.neutral import neutral_pose

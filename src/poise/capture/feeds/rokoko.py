@@ -11,9 +11,9 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from poise.capture.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
+from poise.capture.feeds.humanoid import BONES, mirrored_place
 from poise.errors import InvalidValueError
-from poise.performance.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
-from poise.performance.unity import BONES, mirrored_place
 
 PORT = 14043
 _LZ4 = b"\x04\x22\x4d\x18"

@@ -16,9 +16,9 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.capture.matching import marker_layout
+from poise.capture.performance import Performance
 from poise.errors import InvalidValueError
-from poise.performance.marker_sets import marker_layout
-from poise.performance.perform import Performance
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle

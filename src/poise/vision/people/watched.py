@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.people.landmarks import LOWER, OTHER_SIDE, UPPER, VISIBLE
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.types import Array
+from poise.vision.people.person import LOWER, OTHER_SIDE, UPPER, VISIBLE
 
 LEAST_SEEN = 0.1  # visibility below which a landmark is ignored
 EXCHANGE = 1e-3  # sides of the person's square: cost of a frame with exchanged sides

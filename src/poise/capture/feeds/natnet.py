@@ -15,8 +15,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from poise.capture.feeds import DAMAGED, LARGEST, POLL, GoOn, LiveFrame, Ready, address
 from poise.errors import PoiseError
-from poise.performance.feeds import DAMAGED, LARGEST, POLL, GoOn, LiveFrame, Ready, address
 
 COMMANDS, DATA, GROUP = 1510, 1511, "239.255.42.99"
 _CONNECT, _INFO, _ASK_NAMES, _NAMES, _FRAME, _ALIVE = 0, 1, 4, 5, 7, 10

@@ -17,16 +17,16 @@ import pytest
 
 from bodies import person
 from poise.apps.streaming import VmcSender
+from poise.capture import setup
+from poise.capture.feeds import LiveFrame, address, fitted, is_feed, markers_of, natnet, open_feed
+from poise.capture.feeds.humanoid import BodyRecording
+from poise.capture.performance import OrientationPerformance
+from poise.capture.streams import Stream
 from poise.cli.main import main
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import read
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.performance import setup
-from poise.performance.feeds import LiveFrame, address, fitted, is_feed, markers_of, natnet, open_feed
-from poise.performance.feeds.recording import BodyRecording
-from poise.performance.sensors import OrientationPerformance
-from poise.performance.streams import Stream
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton import Pose, Skeleton
@@ -159,7 +159,7 @@ def test_a_take_that_ends_in_an_error_is_written(
         yield from (bones.frame(number) for number in range(3))
         raise PoiseError("the network is gone")
 
-    monkeypatch.setattr("poise.performance.feeds.open_feed", feed)
+    monkeypatch.setattr("poise.capture.feeds.open_feed", feed)
     assert main(["perform", "vmc:1", "-o", str(tmp_path / "take.bvh")]) != 0
     assert "the network is gone" in capsys.readouterr().err
     assert len(read(tmp_path / "take.bvh")) == 3
@@ -402,7 +402,7 @@ def test_the_command_records_a_body_and_refuses_an_end_without_one(
         yield from (bones.frame(number) for number in range(3))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("poise.performance.feeds.open_feed", feed)
+    monkeypatch.setattr("poise.capture.feeds.open_feed", feed)
     assert main(["perform", "vmc:1", "-o", str(tmp_path / "take.bvh")]) == 0
     assert len(read(tmp_path / "take.bvh")) == 3
     assert main(["perform", "vmc:1"]) != 0
@@ -431,7 +431,7 @@ def test_a_feed_of_places_alone_is_followed_by_what_comes_with_poise(
         raise PoiseError(f"{prior} within {noise}")
 
     monkeypatch.setattr(setup, "open_prior", lambda library: f"opened {library}")
-    monkeypatch.setattr(setup, "set_up", set_up)
+    monkeypatch.setattr(setup, "follower_of", set_up)
     monkeypatch.setattr("poise.cli.perform._suggest_local", lambda *_: None)
     for options, noise in (([], 0.03), (["--noise", "0.01"], 0.01)):  # its body has other proportions
         assert main(["perform", take, *options]) != 0

@@ -13,15 +13,14 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float, UInt8
 
+from poise.capture.performance import Glimpse, Performance, PerformedFrame
 from poise.errors import InvalidValueError
-from poise.performance.perform import Glimpse, Performance, PerformedFrame
 from poise.priors.abilities import examples_of
 from poise.priors.local.examples import LAG
 from poise.types import Array
-from poise.vision.labeller import Wearer
+from poise.vision.labeller import Sighting, Wearer
 from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig
-from poise.vision.sighting import Sighting
 from poise.vision.sources import Step
 from poise.vision.tracker import MarkerFinder, Moment
 

@@ -7,13 +7,13 @@ import pytest
 
 import poise
 from poise import performer
+from poise.capture.matching import WITH_HEAD, known_places, marker_layout, match, read_layout
+from poise.capture.performance import Glimpse, Performance, PerformedFrame, motion_of, shortfall_of
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, guessed_mapping, marker_layout, read_layout
-from poise.performance.perform import Glimpse, Performance, PerformedFrame, motion_of, shortfall_of
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 
@@ -175,16 +175,16 @@ def test_a_take_is_performed_in_one_call(walks: list[Motion], take: Markers, tmp
     model = GaussianPrior.learn(walks, clusters=10)
     seen = take[:20]
     performed = poise.perform(model, seen)
-    assert str(performed.shortfall) == "all observations are met"
+    assert str(shortfall_of(performed.solutions)) == "all observations are met"
     assert (len(performed.motion), performed.motion.fps) == (20, take.fps)
-    off = [frame.markers - points for frame, points in zip(performed.frames, seen.points, strict=True)]
+    off = [frame.markers - points for frame, points in zip(performed.solutions, seen.points, strict=True)]
     assert np.abs(off).max() < 0.005
     files = poise.save(model, tmp_path / "walk.poise"), seen.save(tmp_path / "take.trc")
     again = poise.perform(*files)
     assert np.allclose(again.motion.positions, performed.motion.positions, atol=0.005)
     with pytest.raises(InvalidValueError, match="is live; create a Performance"):
         poise.perform(model, "udp:9000")
-    assert poise.perform(None, seen).frames[-1].prior.kind == "universal"
+    assert poise.perform(None, seen).solutions[-1].prior.kind == "universal"
 
 
 def test_wrong_frames_are_refused(performance: Performance) -> None:
@@ -203,6 +203,6 @@ def test_mapping_files_name_places_joints_and_props(test_walk: Motion, tmp_path:
     file.write_text("[markers]\nA = 3\n")
     with pytest.raises(ParseError, match=r"markers\.A: expected text in quotes or a table"):
         read_layout(file, test_walk.skeleton)
-    assert list(guessed_mapping(["left_hand", "junk", "LFWT"], test_walk.skeleton)) == ["left_hand", "LFWT"]
-    with pytest.raises(UnknownNameError):
-        guessed_mapping(["junk"], test_walk.skeleton)
+    assert list(known_places(["left_hand", "junk", "LFWT"], test_walk.skeleton)) == ["left_hand", "LFWT"]
+    with pytest.raises(InvalidValueError, match="0 of 1 marker labels are known and 1 are needed"):
+        match(Markers(("junk",), np.zeros((3, 1, 3)), 30.0), test_walk.skeleton, fewest=1)

@@ -15,12 +15,12 @@ import numpy as np
 import pytest
 
 from poise import performer
+from poise.capture.journal import Journal, brought_back, cut_off, journal_of
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.errors import ParseError
 from poise.formats import read
 from poise.motion import Markers, Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.journal import Journal, brought_back, cut_off, journal_of
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
 from poise.solvers.solution import Solution, Status
