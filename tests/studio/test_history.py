@@ -116,3 +116,31 @@ def test_a_motion_is_kept_once_and_is_the_same_afterwards(
         layers = history.back().layers
         assert layers is not None
         np.testing.assert_array_equal(layers.motion.rotations, expected)
+
+
+def test_it_stays_within_its_room_on_disk(
+    history: History, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As when keys are dragged again and again: every edit makes another motion."""
+    clip = act("walk", seconds=1.0, fps=30)
+    monkeypatch.setattr(history_module, "MOST_ON_DISK", 20 * clip.rotations.nbytes)
+    for number in range(1, 200):
+        history.push(
+            state(number).with_(layers=Layers(clip.with_frames(clip.root_positions, clip.rotations)))
+        )
+        history.amend(
+            state(number).with_(layers=Layers(clip.with_frames(clip.root_positions, clip.rotations)))
+        )
+    assert sum(file.stat().st_size for file in tmp_path.iterdir()) < 25 * clip.rotations.nbytes
+    steps = history.undos
+    assert 10 < steps < 25
+    for number in range(198, 198 - steps, -1):
+        assert history.back().handles == state(number).handles
+    with pytest.raises(PoiseError, match="nothing to undo"):
+        history.back()
+    assert history.redos == steps
+    for number in range(200 - steps, 200):
+        found = history.forward()
+        assert found.layers is not None
+        np.testing.assert_array_equal(found.layers.motion.rotations, clip.rotations)
+        assert found.handles == state(number).handles

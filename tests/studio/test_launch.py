@@ -12,7 +12,7 @@ from poise.apps.warm_up import KERNELS, Pace, pace_of, warm_up
 from poise.errors import InvalidValueError
 from poise.studio import launch
 from poise.studio import messages as said
-from poise.studio.inbox import CrowdedError, Inbox
+from poise.studio.connection import CrowdedError, Inbox
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from running_studio import PATIENCE, running, wait_until

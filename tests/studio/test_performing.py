@@ -13,16 +13,16 @@ from weakref import ref
 import numpy as np
 import pytest
 
-from poise.apps.simulated_cameras import NINE, before_cameras, film, simulator_of
+from poise.apps.camera_takes import NINE, before_cameras, film, simulator_of
 from poise.apps.streaming import VmcSender
+from poise.capture import setup
+from poise.capture.matching import WITH_HEAD, marker_layout
+from poise.capture.performance import Performance
 from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance import setup
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
-from poise.performance.perform import Performance
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.pose_space import Handle
@@ -286,7 +286,7 @@ def test_mistakes_are_explained(stage: Session, message: said.ClientMessage, why
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.py")
 def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> None:
     cv2 = pytest.importorskip("cv2")
     clip = webcam_video(recordings() / SINGLE / "videos" / "cam02.mp4", tmp_path / "cam.avi", seconds=4.0)
@@ -316,7 +316,7 @@ def test_pictures_of_the_page_drive_the_body(stage: Session, tmp_path: Path) -> 
 
 def test_what_is_not_a_picture_is_refused(stage: Session) -> None:
     if not networks.available():
-        pytest.skip("the networks that find people: run tools/page.sh")
+        pytest.skip("the networks that find people: run tools/page.py")
     heard = Heard(stage)
     stage.answer(said.Perform(model="reach", webcam=True))
     heard.wait_for(said.Performing, lambda shown: shown.step == "waiting")

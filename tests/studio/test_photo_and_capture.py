@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from poise.capture.photos import level_camera
 from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.virtual_markers import virtual_markers
@@ -15,6 +14,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.studio import messages as said
 from poise.studio.session import Session
 from poise.vision.people import models
+from poise.vision.people.unknown_camera import level_camera
 from poise.vision.sources import VideoSource, write_video
 from pose2sim import SINGLE, recordings
 from running_studio import Heard, kept
@@ -59,7 +59,7 @@ def test_the_body_follows_the_points_of_a_photo(photo: Session) -> None:
     assert isinstance(chosen[0], said.SolvedPose)
 
 
-@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")
 def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
     session: Session, tmp_path: Path, unchecked_shapes: None
 ) -> None:
@@ -86,7 +86,7 @@ def test_the_person_in_a_real_photo_is_found_and_points_can_be_moved(
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")
 def test_the_person_in_a_real_video_comes_to_the_timeline(
     session: Session, tmp_path: Path, unchecked_shapes: None
 ) -> None:

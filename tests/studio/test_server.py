@@ -9,13 +9,14 @@ import io
 import logging
 import os
 import resource
+import select
 import socket
 import tempfile
 import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, NoReturn
 from weakref import ref
@@ -31,20 +32,19 @@ from full_disk import full_disk
 from poise.formats import write
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.studio import archives, connection, memory, sessions
+from poise.studio import connection, listening, memory, sessions
 from poise.studio import messages as said
-from poise.studio.connection import Connection
-from poise.studio.inbox import Inbox
+from poise.studio import uploads as uploads_module
+from poise.studio.connection import Connection, Inbox
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import AT_ONCE, TimelinePlan
 from poise.studio.layers import Layers, held
+from poise.studio.listening import listen
 from poise.studio.models import ModelStore
-from poise.studio.own_folder import OwnFolder
 from poise.studio.security import Access
-from poise.studio.server import listen
 from poise.studio.session import Session
 from poise.studio.sessions import Sessions
-from poise.studio.uploads import RefusedUploadError, Uploads
+from poise.studio.uploads import OwnFolder, RefusedUploadError, Uploads
 from running_studio import PATIENCE, Page, Running, running, wait_until
 
 HAND = said.SceneHandle(id="hand", joint="left_hand")
@@ -118,7 +118,7 @@ def test_a_lost_connection_finds_its_scene_again(studio: Running) -> None:
 def test_a_page_that_is_gone_leaves_no_solver_in_memory(session: Session) -> None:
     session.answer(said.PutHandle(handle=HAND))
     session.answer(said.Drag(seq=1, handle="hand", position=(0.3, 1.5, 0.4), last=True))
-    shown, solver = session.pose(fine=True), ref(session.poser._last)
+    shown, solver = session.pose(fine=True), ref(session.poser._posture.last)
     session.rest()
     gc.collect()
     assert solver() is None
@@ -620,7 +620,7 @@ def test_what_is_no_archive_is_refused(studio: Running) -> None:
         answer = upload(studio, page.hello().token, "clips.zip", os.urandom(1000))
         assert answer.status_code == 413
         assert "cannot be unpacked" in answer.text
-    assert archives.MOST_TIMES > 1
+    assert uploads_module.MOST_TIMES > 1
 
 
 @pytest.mark.parametrize("count", [20, pytest.param(150, marks=pytest.mark.slow)])
@@ -775,6 +775,71 @@ def test_wrong_tokens_are_counted(models: ModelStore, tmp_path: Path) -> None:
         guesses = [httpx.get(f"{studio.address}/?token=guess{number}").status_code for number in range(12)]
         assert guesses == [403] * 10 + [429] * 2
         assert httpx.get(f"{studio.address}/?token=secret").status_code == 429
+
+
+def test_wrong_tokens_do_not_lock_the_owner_out(models: ModelStore, tmp_path: Path) -> None:
+    (tmp_path / "index.html").write_text("the page")
+    embedded = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors", "Sec-Fetch-Dest": "image"}
+    with running(models, access=Access("0.0.0.0", "secret"), page=tmp_path) as studio:
+        for number in range(12):  # ten pictures of any web page, seen with the owner's browser or another
+            answer = httpx.get(f"{studio.address}/?token=guess{number}", headers=embedded)
+            assert answer.status_code == 403
+        assert httpx.get(f"{studio.address}/?token=secret", headers=embedded).status_code == 403
+        with httpx.Client(follow_redirects=True) as browser:
+            assert browser.get(f"{studio.address}/?token=secret").text == "the page"
+            for number in range(12):
+                httpx.get(f"{studio.address}/?token=guess{number}")
+            assert httpx.get(f"{studio.address}/?token=guess").status_code == 429
+            assert browser.get(studio.address).text == "the page"
+            cookie = "; ".join(f"{name}={value}" for name, value in browser.cookies.items())
+            with studio.page(additional_headers={"Cookie": cookie}) as page:
+                page.hello()
+        again = Access("0.0.0.0", "secret")  # after a restart
+        assert again.has_cookie({"cookie": cookie})
+        assert not Access("0.0.0.0", "another").has_cookie({"cookie": cookie})
+        assert "secret" not in cookie
+
+
+def test_silent_connections_keep_nobody_out(studio: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(listening, "MOST_STRANGERS", 10)
+    monkeypatch.setattr(listening, "MOST_CONNECTIONS", 30)
+    with studio.page() as page:
+        page.hello()
+        silent = [socket.create_connection(("127.0.0.1", studio.port), timeout=10) for _ in range(40)]
+        try:
+            still_well(studio)
+            gone = [not select.select([one], [], [], 0)[0] for one in silent].count(False)
+            assert gone >= 30
+            page.say(said.SetLookAt(target=(0.0, 1.0, 2.0)))
+            page.hear_until(said.SceneChanged)
+        finally:
+            for one in silent:
+                one.close()
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [
+        b"",
+        b"GET / HTTP/1.1\r\nHost: localhost\r\n",
+        b"POST /upload?name=a.bvh HTTP/1.1\r\nHost: localhost\r\nX-Poise-Session: %s\r\nContent-Length: 9\r\n\r\nabc",
+    ],
+    ids=["nothing", "headers", "body"],
+)
+def test_requests_that_are_never_finished_are_given_up(
+    studio: Running, monkeypatch: pytest.MonkeyPatch, begun: bytes
+) -> None:
+    monkeypatch.setattr(listening, "HEADERS_WITHIN", 0.3)
+    monkeypatch.setattr(listening, "BODY_EVERY", 0.3)
+    with studio.page() as page:
+        token = page.hello().token
+        with socket.create_connection(("127.0.0.1", studio.port), timeout=10) as slow:
+            slow.sendall(begun.replace(b"%s", token.encode()))
+            with suppress(ConnectionResetError):
+                assert slow.recv(1000) == b""
+        page.say(said.SetLookAt(target=(0.0, 1.0, 2.0)))
+        page.hear_until(said.SceneChanged)
+    assert not any(studio.studio.uploads.folder(token).glob(".*.part"))
 
 
 def descriptors() -> int:

@@ -19,8 +19,8 @@ import pytest
 from websockets.sync.client import connect
 
 from poise.apps.learning import read_motion
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.priors.model_file import save
 from poise.priors.universal.prior import UniversalPrior
 from poise.studio import messages as said

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
+from poise.pictures.mannequin import TONES, build_mannequin
 from poise.skeleton.kinematics import turns_in_world, world_transforms
-from poise.skeleton.mannequin import TONES, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
 from poise.studio.state import State

@@ -1,6 +1,7 @@
 """One websocket: decode the page's messages, let a worker thread answer, and send the replies.
 
-Three tasks read, answer and send, so that neither the socket nor the solver waits for the other.
+Three tasks read, answer and send, so that neither the socket nor the solver waits for the other. Messages wait in a
+mailbox in order; of streaming ones only the newest waits, so that none is stale.
 """
 
 from __future__ import annotations
@@ -19,7 +20,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
 from poise.studio import messages
-from poise.studio.inbox import CrowdedError, Inbox
 from poise.studio.session import Answer, Session
 from poise.studio.sessions import Sessions
 
@@ -31,6 +31,19 @@ NORMAL, TOO_SLOW = 1000, 1013  # of websockets
 _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Decoder(messages.ClientMessage)
 _ENCODER = msgspec.msgpack.Encoder()
 _LOG = logging.getLogger("poise.studio")
+MOST_WAITING, MOST_BYTES = 500, 8_000_000
+STREAMS = (
+    messages.Drag,
+    messages.TurnJoints,
+    messages.TakePose,
+    messages.PutProp,
+    messages.DragLatent,
+    messages.HoverLatent,
+    messages.MovePoint,
+    messages.DragKey,
+    messages.SetFrame,
+    messages.WebcamPicture,
+)
 
 
 class Workers(ThreadPoolExecutor):
@@ -122,11 +135,29 @@ class Connection:
         if not self._loop.is_closed():
             self._loop.call_soon_threadsafe(self.say, message)
 
-    def _say_to(self, session: Session, answer: Callable[[], Answer]) -> None:
-        """Finds an answer and says it, before anything that a task which it begins has to say."""
+    def _find(self, session: Session, answer: Callable[[], Answer], done: asyncio.Future[None]) -> None:
+        """Find an answer and hand it to the loop, before a task that it begins can say anything.
+
+        The loop is woken once, for the messages and the end of the work: every wake-up makes the threads wait for
+        each other.
+        """
         with session.lock:
-            for message in answer():
-                self.say_from_thread(message)
+            said, error = Answer(), None
+            try:
+                said = answer()
+            except Exception as failure:
+                error = failure
+            if not self._loop.is_closed():
+                self._loop.call_soon_threadsafe(self._found, done, said, error)
+
+    def _found(self, done: asyncio.Future[None], said: Answer, error: Exception | None) -> None:
+        self.say(*said)
+        if done.done():  # the page has gone
+            return
+        if error is None:
+            done.set_result(None)
+        else:
+            done.set_exception(error)
 
     async def _hello(self) -> messages.Hello:
         while True:
@@ -212,7 +243,9 @@ class Connection:
                 await self._socket.send_bytes(data)
 
     async def _in_worker(self, session: Session, answer: Callable[[], Answer]) -> None:
-        await self._loop.run_in_executor(self._workers, self._say_to, session, answer)
+        done = self._loop.create_future()
+        self._workers.submit(self._find, session, answer, done)
+        await done
 
     async def _close(self, code: int, reason: str) -> None:
         with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # if the other side closed first
@@ -252,3 +285,69 @@ def _refusal(error: PoiseError, message: messages.ClientMessage) -> messages.Ref
 
 def _tag(message: messages.ClientMessage) -> str:
     return str(type(message).__struct_config__.tag)
+
+
+class CrowdedError(PoiseError):
+    """More messages are waiting than a person could have sent."""
+
+
+class Inbox:
+    """Messages of a session that are not yet answered; used by one event loop."""
+
+    def __init__(self) -> None:
+        self._waiting: deque[tuple[messages.ClientMessage, int]] = deque()
+        self._bytes = 0
+        self._arrived = asyncio.Event()
+        self.dropped = 0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
+
+    def put(self, message: messages.ClientMessage, size: int = 0) -> None:
+        """Add a message of this size; it replaces the previous one if that is a moment of the same gesture."""
+        if self._waiting and _supersedes(message, self._waiting[-1][0]):
+            self._bytes -= self._waiting.pop()[1]
+            self.dropped += 1
+        elif len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+            raise CrowdedError(f"{len(self._waiting)} messages are already waiting; this one was dropped")
+        self._waiting.append((message, size))
+        self._bytes += size
+        self._arrived.set()
+
+    async def arrived(self) -> None:
+        """Waits until there is a message."""
+        while not self._waiting:
+            self._arrived.clear()
+            await self._arrived.wait()
+
+    async def take(self) -> messages.ClientMessage:
+        """The next message, once there is one."""
+        await self.arrived()
+        message, size = self._waiting.popleft()
+        self._bytes -= size
+        return message
+
+
+def _supersedes(new: messages.ClientMessage, old: messages.ClientMessage) -> bool:
+    if type(new) is not type(old) or not isinstance(new, STREAMS) or getattr(old, "last", False):
+        return False
+    return _gesture(new) == _gesture(old)
+
+
+def _gesture(message: messages.ClientMessage) -> object:
+    """The target of a streaming message: two of one gesture differ only in values. A turn never replaces a move."""
+    match message:
+        case messages.Drag():
+            return message.handle, message.position is None, message.rotation is None
+        case messages.TurnJoints():
+            return tuple(message.joints)
+        case messages.TakePose():
+            return message.pose, message.mirrored, tuple(message.joints)
+        case messages.PutProp():
+            return message.prop.id
+        case messages.DragKey():
+            return message.key.handle, message.key.frame
+        case messages.MovePoint():
+            return message.point.joint
+        case _:
+            return None

@@ -16,8 +16,8 @@ from poise.motion.cache import cache_folder
 from poise.motion.motion import Motion
 from poise.performer import act
 from poise.performer.bodies import Body
-from poise.priors.model_file import Storable, load, save
-from poise.priors.registry import learn, options_for
+from poise.priors.model_file import load, save
+from poise.priors.registry import Storable, learn, options_for
 from poise.priors.universal.prior import UniversalPrior
 from poise.studio.models import ModelSource, ModelStore
 

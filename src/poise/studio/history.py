@@ -1,8 +1,8 @@
-"""Unlimited undo and redo in bounded memory: states far from the present are on disk.
+"""Undo and redo in bounded memory and on bounded disk: states far from the present are on disk.
 
-A state is pickled into a private file; skeletons, which many states share, stay in memory and are written as numbers,
-and a motion is written once. The solver's warm start is recreated from the pose. On a full disk states stay in memory;
-only when there are too many are the oldest dropped.
+A state is pickled into a private database; skeletons, which many states share, stay in memory and are written as
+numbers, and a motion is written once. The solver's warm start is recreated from the pose. Beyond a limit, the oldest
+states are dropped. On a full disk states stay in memory, and the oldest are dropped when there are too many.
 """
 
 from __future__ import annotations
@@ -10,7 +10,8 @@ from __future__ import annotations
 import logging
 import pickle
 import secrets
-from collections import OrderedDict
+import sqlite3
+from collections import Counter, OrderedDict
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from poise.studio.state import Placed, State
 NEAR = 50  # states kept in memory
 MOST_WAITING = 4  # times as many if the disk is full
 MOST_BYTES = 100_000_000  # of motions in memory
+MOST_ON_DISK = 50_000_000  # bytes of states and motions of a session
 _LOG = logging.getLogger("poise.studio")
 
 
@@ -32,7 +34,7 @@ class History:
 
     def __init__(self, state: State, folder: Path, *, near: int = NEAR) -> None:
         self._near, self._store = near, _Store(folder)
-        self._places: list[int | None] = [None]  # position of each state on disk; None: only in memory
+        self._places: list[int | None] = [None]  # number of each state on disk; None: only in memory
         self._recent: OrderedDict[int, State] = OrderedDict({0: state})
         self._first = self._at = 0
 
@@ -57,11 +59,14 @@ class History:
         self._places.append(None)
         self._at += 1
         self._remember(self._at, state)
+        while self._store.size > MOST_ON_DISK and self._first < self._at:
+            self._forget(self._first)
 
     def join(self) -> None:
         """The last two steps become one."""
         if self.undos < 2:
             return  # what was before them is forgotten
+        self._store.drop(self._places[self._at - 1])
         self._recent.pop(self._at - 1, None)
         self._recent[self._at - 1] = self._recent.pop(self._at)
         del self._places[self._at - 1]
@@ -69,6 +74,7 @@ class History:
 
     def amend(self, state: State) -> None:
         """Replace the current state without a step of its own."""
+        self._store.drop(self._places[self._at])
         self._places[self._at] = None
         self._remember(self._at, state)
 
@@ -88,6 +94,7 @@ class History:
         """Move everything but the current state to disk while the session is idle."""
         self._recent.move_to_end(self._at)
         self._leave(1)
+        self._store.rest()
 
     def close(self) -> None:
         """Remove the file on disk."""
@@ -118,10 +125,10 @@ class History:
             try:
                 if self._places[old] is None:
                     self._places[old] = self._store.write(left)
-            except OSError as error:
+            except sqlite3.Error as error:
                 if len(self._recent) <= MOST_WAITING * self._near:
                     return
-                _LOG.warning("steps of undo are forgotten: %s", error.strerror)
+                _LOG.warning("steps of undo are forgotten: %s", error)
                 self._forget(old)
             self._recent.pop(old, None)
 
@@ -134,74 +141,119 @@ class History:
         if number > self._at:
             self._cut(number)
             return
+        for place in self._places[self._first : number + 1]:
+            self._store.drop(place)
         self._first = number + 1
         for gone in [other for other in self._recent if other < self._first]:
             del self._recent[gone]
 
     def _cut(self, number: int) -> None:
         """Drop all states from a number on."""
+        for place in self._places[number:]:
+            self._store.drop(place)
         for gone in [other for other in self._recent if other >= number]:
             del self._recent[gone]
         del self._places[number:]
 
 
 class _Store:
-    """States in a file, one after the other; created at the first state, and open while used."""
+    """States and the motions that they need, in a private database; created at the first state."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / f".{secrets.token_hex(8)}.history"
-        self._end = 0
+        self._database: sqlite3.Connection | None = None
+        self.size = 0  # bytes of what it holds
         self.skeletons: list[Skeleton] = []
         self._places: WeakKeyDictionary[Motion, int] = WeakKeyDictionary()
         self._motions: WeakValueDictionary[int, Motion] = WeakValueDictionary()
+        self._needed: Counter[int] = Counter()  # states that need a motion
+        self._needs: dict[int, list[int]] = {}  # motions that a state needs
 
     def write(self, state: State) -> int:
-        """Write a state; return its position."""
-        return self._append(state.with_(placed=Placed(state.pose)))
+        """Write a state; return its number."""
+        content, needs = self._pickled(state.with_(placed=Placed(state.pose)))
+        place = self._put(content)
+        self._needs[place] = needs
+        self._needed.update(needs)
+        return place
 
     def read(self, place: int) -> State:
-        """The state that was written there."""
+        """The state with this number."""
         found: State = self._loaded(place)
         return found
 
+    def drop(self, place: int | None) -> None:
+        """Remove a state, and motions that no other state needs."""
+        if place is None:
+            return
+        needs = self._needs.pop(place)
+        self._needed.subtract(needs)
+        for gone in [place, *(motion for motion in needs if self._needed[motion] == 0)]:
+            if gone in self._motions:
+                self._places.pop(self._motions[gone], None)
+            self.size -= self._length(gone)
+            self._opened().execute("DELETE FROM kept WHERE number = ?", (gone,))
+
     def place_of(self, motion: Motion) -> int:
-        """The position of a motion; it is written at first use."""
+        """The number of a motion; it is written at first use."""
         if motion not in self._places:
-            self._know(motion, self._append((motion.skeleton, motion.fps, *_frames(motion), motion.name)))
+            content, _ = self._pickled((motion.skeleton, motion.fps, *_frames(motion), motion.name))
+            self._know(motion, self._put(content))
         return self._places[motion]
 
     def motion_at(self, place: int) -> Motion:
-        """The motion at a position: the same object while it is in use."""
+        """The motion with this number: the same object while it is in use."""
         motion = self._motions.get(place)
         if motion is None:
             motion = Motion(*self._loaded(place))
             self._know(motion, place)
         return motion
 
+    def rest(self) -> None:
+        """Close the database until it is used again."""
+        if self._database is not None:
+            self._database.close()
+        self._database = None
+
     def close(self) -> None:
-        """Removes the file."""
+        """Removes the database."""
+        self.rest()
         self._path.unlink(missing_ok=True)
 
     def _know(self, motion: Motion, place: int) -> None:
         self._places[motion], self._motions[place] = place, motion
 
-    def _append(self, value: object) -> int:
-        """Append a value atomically."""
+    def _pickled(self, value: object) -> tuple[bytes, list[int]]:
+        """A value as bytes, and the motions that it needs."""
         content = BytesIO()
-        _Pickler(content, self).dump(value)
-        data = len(content.getbuffer()).to_bytes(8, "little") + content.getvalue()
-        place = self._end  # a motion inside it is written before
-        with self._path.open("r+b" if self._path.exists() else "w+b") as file:
-            file.seek(place)
-            file.write(data)
-        self._end = place + len(data)
+        pickler = _Pickler(content, self)
+        pickler.dump(value)
+        return content.getvalue(), pickler.motions
+
+    def _put(self, content: bytes) -> int:
+        """Write a value atomically; return its number."""
+        place = self._opened().execute("INSERT INTO kept (content) VALUES (?)", (content,)).lastrowid
+        assert place is not None
+        self.size += len(content)
         return place
 
     def _loaded(self, place: int) -> Any:
-        with self._path.open("rb") as file:
-            file.seek(place)
-            size = int.from_bytes(file.read(8), "little")
-            return _Unpickler(BytesIO(file.read(size)), self).load()
+        found = self._opened().execute("SELECT content FROM kept WHERE number = ?", (place,)).fetchone()
+        return _Unpickler(BytesIO(found[0]), self).load()
+
+    def _length(self, place: int) -> int:
+        found = self._opened().execute("SELECT length(content) FROM kept WHERE number = ?", (place,))
+        return int(found.fetchone()[0])
+
+    def _opened(self) -> sqlite3.Connection:
+        """The database; nobody else uses it, and it ends with its process."""
+        if self._database is None:
+            database = sqlite3.connect(self._path, isolation_level=None, check_same_thread=False)
+            database.execute("PRAGMA journal_mode = MEMORY").fetchall()
+            database.execute("PRAGMA synchronous = OFF")
+            database.execute("CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, content BLOB)")
+            self._database = database
+        return self._database
 
 
 def _frames(motion: Motion) -> tuple[Any, Any]:
@@ -211,12 +263,13 @@ def _frames(motion: Motion) -> tuple[Any, Any]:
 class _Pickler(pickle.Pickler):
     def __init__(self, file: Any, store: _Store) -> None:
         super().__init__(file, protocol=pickle.HIGHEST_PROTOCOL)
-        self._store = store
+        self._store, self.motions = store, list[int]()
 
     def persistent_id(self, value: Any) -> tuple[str, int] | None:
         """The number of an object shared by many states."""
         if isinstance(value, Motion):
-            return "motion", self._store.place_of(value)
+            self.motions.append(self._store.place_of(value))
+            return "motion", self.motions[-1]
         if not isinstance(value, Skeleton):
             return None
         shared = self._store.skeletons

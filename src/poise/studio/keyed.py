@@ -9,13 +9,14 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.keyframing import Keyframed, keyframe_in, plan
+from poise.apps.keyframing import keyframe_in, plan
 from poise.apps.keyframing_script import Script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Pose
-from poise.solvers.trajectory import common_space, frame_by_frame
+from poise.solvers.sequence import common_space, frame_by_frame
+from poise.solvers.solution import MotionSolution
 from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import Timeline
 from poise.studio.models import PLAIN, ModelStore
@@ -63,7 +64,7 @@ class TimelinePlan:
         self, after: Pose, span: Span, *, progress: Callable[[int], None] = lambda _done: None
     ) -> Motion:
         """The frames of a span alone, after the pose before them."""
-        _, frames = plan(self._script, self.priors, self.weights, span=span)
+        frames = plan(self._script, self.priors, self.weights, span=span)
         space, fps = common_space(self.priors).space, self.state.timeline.fps
         q = frame_by_frame(self.priors, frames, space, fps=fps, after=after, progress=progress)
         return Motion(space.skeleton, fps, *space.frames_from_q(q))
@@ -72,7 +73,7 @@ class TimelinePlan:
     def _script(self) -> Script:
         return script_of(self.state)
 
-    def all_together(self, progress: Callable[[int, int], None]) -> Keyframed:
+    def all_together(self, progress: Callable[[int, int], None]) -> MotionSolution:
         """Solve all frames together, for a smooth motion."""
         return keyframe_in(self._script, self.priors, self.weights, progress=progress)
 

@@ -14,8 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.pictures.latent_plane import MARGIN, Extent, LatentPlane, mapped
-from poise.priors.dynamics.surface import Ring
+from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
+from poise.priors.dynamics.flow import Ring
 from poise.priors.latent.prior import LatentPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages

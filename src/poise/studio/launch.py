@@ -18,10 +18,11 @@ from poise.apps.warm_up import KERNELS, Pace, pace_of, warm_up
 from poise.errors import PoiseError
 from poise.formats.files import existing_file
 from poise.studio.defaults import MODEL, embedded
+from poise.studio.listening import listen
 from poise.studio.memory import give_memory_back
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, is_loopback
-from poise.studio.server import PAGE, Studio, listen, server_of
+from poise.studio.server import PAGE, Studio, server_of
 from poise.studio.uploads import plain_name
 
 OPEN_AFTER = 0.3  # seconds
@@ -66,7 +67,7 @@ def models_of(named: Sequence[Path]) -> ModelStore:
     models = embedded(named=named)
     if not (PAGE / "index.html").is_file():
         raise PoiseError(
-            "the studio's page is not built; run `make page` in the source folder, or install a release"
+            "the studio's page is not built; run `make page` in the source folder, or `pip install` it from there"
         )
     return models
 

@@ -11,11 +11,11 @@ from threading import Condition
 
 import numpy as np
 
+from poise.capture import setup
+from poise.capture.feeds import fitted, markers_of, open_feed
+from poise.capture.performance import PerformedFrame
+from poise.capture.streams import Stream, serve_udp
 from poise.errors import InvalidValueError, PoiseError
-from poise.performance import setup
-from poise.performance.feeds import fitted, markers_of, open_feed
-from poise.performance.perform import PerformedFrame
-from poise.performance.streams import Stream, serve_udp
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Pose
 from poise.vision.colours import Colours
@@ -161,7 +161,7 @@ class PagePictures(LiveSource):
 
     def prepare(self, prior: Prior) -> Sequence[str]:
         """Load the networks that detect people, and compile the tracking."""
-        from poise.performance.webcam import WebcamPerformance
+        from poise.capture.webcam import WebcamPerformance
 
         self._performance, self._space = WebcamPerformance(prior), prior.space
         self._performance.rehearse()
@@ -169,7 +169,7 @@ class PagePictures(LiveSource):
 
     def run(self, follow: Follow, go_on: GoOn) -> None:
         """Follow every picture that was not overtaken by the next."""
-        from poise.performance.webcam import FOLLOWING
+        from poise.capture.webcam import FOLLOWING
 
         while go_on():
             with self._news:
@@ -224,9 +224,8 @@ class CameraViews(LiveSource):
 
     def prepare(self, prior: Prior) -> Sequence[str]:
         """Open the cameras first, which fails fast; then models for the markers that these cameras can distinguish."""
-        from poise.apps.camera_takes import open_cameras
-        from poise.apps.simulated_cameras import MORE, NINE
-        from poise.performance.cameras import NOISE
+        from poise.apps.camera_takes import MORE, NINE, open_cameras
+        from poise.capture.cameras import NOISE
         from poise.vision.rig import load_rig
 
         self._cameras = open_cameras(load_rig(self.rig), self.places)
@@ -238,7 +237,7 @@ class CameraViews(LiveSource):
     def run(self, follow: Follow, go_on: GoOn) -> None:
         """Follow every moment; videos no faster than they were filmed."""
         from poise.apps.camera_takes import perform_take
-        from poise.performance.cameras import WatchedMoment
+        from poise.capture.cameras import WatchedMoment
 
         begun: float | None = None
 

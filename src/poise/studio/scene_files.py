@@ -1,7 +1,7 @@
 """Scene files: one ZIP with the scene as JSON, its motion, its models and its photo.
 
-While a scene is edited its JSON is stored apart from its parts, which need not be written again. Version 1 had only
-the JSON; it is still read. A reader of version `read_by` or newer can read a scene; it ignores unknown fields.
+In the store, the JSON is apart from its parts, which need not be written again. Version 1 had only the JSON; it is
+still read. A reader of version `read_by` or newer can read a scene; it ignores unknown fields.
 """
 
 from __future__ import annotations
@@ -19,7 +19,6 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import replacing
 from poise.geometry import rotations
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.studio.archives import DAMAGED
 from poise.studio.layers import Correction, Layers
 from poise.studio.messages import (
     Bearing,
@@ -39,10 +38,10 @@ from poise.studio.messages import (
     Weight,
 )
 from poise.studio.models import PLAIN, Entry, ModelStore
-from poise.studio.parts import Parts
 from poise.studio.solving import typed_constraints
 from poise.studio.state import MOST_HANDLES, MOST_PROPS, Placed, State, handles_on
-from poise.studio.uploads import Uploads
+from poise.studio.store import Store
+from poise.studio.uploads import DAMAGED, Uploads
 
 VERSION, READ_BY = 2, 2
 SCENE = "scene.json"
@@ -137,7 +136,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
 class SceneFiles:
     """Writes and reads the scenes of one session, with its own models and uploads."""
 
-    parts: Parts
+    store: Store
     models: ModelStore
     uploads: Uploads
     owner: str
@@ -153,7 +152,7 @@ class SceneFiles:
             joints=list(state.pose.skeleton.names), root=(x, y, z),
             turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
             models=[self._saved_model(each) for each in self._used(state)],
-            motion=None if layers is None else self.parts.motion(layers.base), smooth=state.smooth,
+            motion=None if layers is None else self.store.motion(layers.base), smooth=state.smooth,
             corrections=[] if layers is None else [_saved_correction(each) for each in layers.corrections],
             unmet=[] if layers is None else list(layers.unmet), photo=self._saved_photo(state.photo),
             props=[msgspec.structs.replace(prop, upload=self._part_of(prop.upload)) for prop in state.props],
@@ -166,12 +165,16 @@ class SceneFiles:
         with replacing(path, "wb") as file, zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
             archive.writestr(SCENE, text)
             for name in dict.fromkeys(scene.parts):
-                archive.write(self.parts.path(name), name)
+                archive.writestr(name, self.store.part(name))
 
-    def opened(self, path: Path, now: State) -> State:
-        """Load the state of a scene file, or of a saved scene, with its own models."""
+    def opened(self, source: Path | bytes, now: State) -> State:
+        """Load the state of a scene file, or of a scene from the store, with its own models."""
+        path = source if isinstance(source, Path) else "the scene that was kept"
         try:
-            return self._state_of(self._unpacked(path) if zipfile.is_zipfile(path) else _read(path), now)
+            if isinstance(source, bytes) or not zipfile.is_zipfile(source):
+                return self._state_of(decoded(source), now)
+            with self.store.writing():  # else another studio could remove the parts before they are used
+                return self._state_of(self._unpacked(source), now)
         except ParseError:
             raise
         except PoiseError as error:
@@ -193,7 +196,7 @@ class SceneFiles:
         return [entry for entry in self.models.learned if entry.id in named | own]
 
     def _saved_model(self, entry: Entry) -> SavedModel:
-        part, file = self.parts.model(entry.prior), entry.character
+        part, file = self.store.model(entry.prior), entry.character
         if file is None:
             return SavedModel(entry.id, entry.name, part)
         return SavedModel(entry.id, entry.name, part, file.name, self._part_of(file.id))
@@ -211,7 +214,7 @@ class SceneFiles:
         """An uploaded file as a part; empty if it was removed for newer uploads."""
         try:
             return (
-                None if upload is None else self.parts.file(self.uploads.find(upload, owner=self.owner).path)
+                None if upload is None else self.store.file(self.uploads.find(upload, owner=self.owner).path)
             )
         except (PoiseError, FileNotFoundError):
             return None
@@ -221,13 +224,13 @@ class SceneFiles:
         left = LARGEST
         with zipfile.ZipFile(path) as archive:
             with archive.open(SCENE) if SCENE in archive.namelist() else _missing(SCENE) as file:
-                scene = _decoded(file.read(LARGEST_TEXT + 1), path)
+                scene = decoded(file.read(LARGEST_TEXT + 1), path)
             names = set(archive.namelist())
             for name in dict.fromkeys(scene.parts[: 2 * MOST_PARTS]):
                 if name not in names:
                     _missing(name)
                 with archive.open(name) as file:
-                    left -= self.parts.take(name, file.read, left)
+                    left -= self.store.take(name, file.read, left)
         return scene
 
     def _state_of(self, scene: SavedScene, now: State) -> State:
@@ -254,11 +257,11 @@ class SceneFiles:
     def _entry_of(self, saved: SavedModel) -> Entry:
         """The model of a scene: an identical one here, else a new one."""
         for entry in self.models.learned:
-            if entry.id == saved.id and self.parts.model(entry.prior) == saved.part:
+            if entry.id == saved.id and self.store.model(entry.prior) == saved.part:
                 return entry
         upload = self._uploaded(saved.mesh, saved.character)
         character = None if upload is None else self.uploads.find(upload, owner=self.owner)
-        return self.models.add(self.parts.read_model(saved.part), saved.name, character=character)
+        return self.models.add(self.store.read_model(saved.part), saved.name, character=character)
 
     def _model_of(self, scene: SavedScene, ids: dict[str, str], now: State) -> Entry:
         """The model with the scene's name, or the one in use, or the first: whichever has these joints."""
@@ -277,7 +280,7 @@ class SceneFiles:
     def _layers_of(self, scene: SavedScene, skeleton: Skeleton) -> Layers | None:
         if scene.motion is None:
             return None
-        base = self.parts.read_motion(scene.motion, skeleton)
+        base = self.store.read_motion(scene.motion, skeleton)
         if len(base) != scene.timeline.frames:
             raise InvalidValueError(f"{len(base)} frames on a timeline of {scene.timeline.frames}")
         made = [_correction(each, len(base), len(skeleton)) for each in scene.corrections]
@@ -297,7 +300,7 @@ class SceneFiles:
         if part is None or name is None:
             return None
         arriving = self.uploads.arriving(name, owner=self.owner)
-        arriving.path.write_bytes(self.parts.path(part).read_bytes())
+        arriving.path.write_bytes(self.store.part(part))
         return self.uploads.keep_arrived(arriving).id
 
 
@@ -306,23 +309,16 @@ def encoded(scene: SavedScene) -> bytes:
     return msgspec.json.encode(scene, enc_hook=float)  # converts NumPy numbers
 
 
-def read_kept(path: Path) -> SavedScene:
-    """The stored JSON of a scene, without its parts."""
-    return _read(path)
-
-
-def _read(path: Path) -> SavedScene:
+def decoded(source: Path | bytes, path: str | Path = "the scene that was kept") -> SavedScene:
+    """The JSON of a scene, from a file or as it was encoded; `path` is named in errors."""
+    path = source if isinstance(source, Path) else path
     try:
-        return _decoded(path.read_bytes(), path)
-    except OSError as error:
-        raise ParseError(f"not a scene of the studio: {error.strerror}", path=path) from error
-
-
-def _decoded(text: bytes, path: Path) -> SavedScene:
-    try:
+        text = source.read_bytes() if isinstance(source, Path) else source
         if len(text) > LARGEST_TEXT:
             raise msgspec.DecodeError(f"more than {LARGEST_TEXT / 1e6:.0f} MB of text")
         scene = msgspec.json.decode(text, type=SavedScene)
+    except OSError as error:
+        raise ParseError(f"not a scene of the studio: {error.strerror}", path=path) from error
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as error:
         raise ParseError(f"not a scene of the studio: {error}", path=path) from error
     if min(scene.version, scene.read_by) > VERSION:

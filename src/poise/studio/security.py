@@ -6,12 +6,14 @@ used (Host). A foreign Origin is cross-site; a foreign Host is a name that was m
 
 from __future__ import annotations
 
+import hashlib
 import ipaddress
 import secrets
 import time
 from collections import OrderedDict, deque
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
 from urllib.parse import parse_qs, urlsplit
 
@@ -21,6 +23,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 COOKIE = "poise-studio"
 LOOPBACK_NAMES = ("localhost", "127.0.0.1", "::1")
 MOST_GUESSES, WINDOW = 10, 60.0  # wrong tokens from one client in this many seconds
+SALT, COST = (
+    b"poise studio",
+    2**14,
+)  # of the cookie's value: as costly to guess for a program as the token for a person
 MOST_CLIENTS = 1000  # clients that are remembered
 POLICY_VIOLATION = 1008  # of websockets
 HEADERS = {
@@ -37,10 +43,19 @@ HEADERS = {
 
 @dataclass(frozen=True)
 class Access:
-    """The address of the studio, and the token that it requires off loopback."""
+    """The address of the studio, and the token that it requires off loopback.
+
+    Whoever has brought the token has a cookie from then on, and is not affected by others' wrong tokens.
+    """
 
     host: str = "127.0.0.1"
     token: str | None = None
+
+    @cached_property
+    def cookie(self) -> str:
+        """The value of the cookie, the same after a restart with the same token."""
+        found = hashlib.scrypt((self.token or "").encode(), salt=SALT, n=COST, r=8, p=1, dklen=32)
+        return found.hex()
 
     def refusal(self, headers: Mapping[str, str], query: str) -> str | None:
         """The reason why a request is refused; None if it is not."""
@@ -54,15 +69,18 @@ class Access:
             return "this studio asks for its token: open the address that `poise studio` printed"
         return None
 
+    def has_cookie(self, headers: Mapping[str, str]) -> bool:
+        """Whether a request comes from a browser that has brought the token before."""
+        return self.token is not None and _is(_cookie(headers), self.cookie)
+
     def is_guess(self, headers: Mapping[str, str], query: str) -> bool:
-        """Whether a request has a wrong token."""
-        return (
-            self.token is not None and bool(_given(headers, query)) and not self._knows_token(headers, query)
-        )
+        """Whether a request has a wrong token; pages of other sites cannot guess, whatever they embed."""
+        tried = any(_tokens(query)) or bool(_cookie(headers))
+        return self.token is not None and tried and not _is_embedded(headers)
 
     def _knows_token(self, headers: Mapping[str, str], query: str) -> bool:
-        expected = (self.token or "").encode()
-        return any(secrets.compare_digest(value.encode(), expected) for value in _given(headers, query))
+        brings = any(_is(value, self.token or "") for value in _tokens(query)) and not _is_embedded(headers)
+        return brings or self.has_cookie(headers)
 
 
 class Guesses:
@@ -109,7 +127,7 @@ class Gate:
         headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
         query = scope["query_string"].decode("latin-1")
         client = (scope.get("client") or ("",))[0]
-        if self._guesses.are_too_many(client):
+        if self._guesses.are_too_many(client) and not self._access.has_cookie(headers):
             await _refuse(scope, receive, send, "too many wrong tokens came from there; wait a minute", 429)
             return
         why = self._access.refusal(headers, query)
@@ -118,7 +136,8 @@ class Gate:
             await _refuse(scope, receive, send, why)
         elif scope["type"] == "http" and scope["path"] == "/" and "token" in parse_qs(query):
             response = RedirectResponse("/", status_code=303)
-            response.set_cookie(COOKIE, self._access.token or "", httponly=True, samesite="strict")
+            cookie = self._access.cookie if self._access.token is not None else ""
+            response.set_cookie(COOKIE, cookie, httponly=True, samesite="strict")
             await response(scope, receive, send)
         else:
             await self._app(scope, receive, _with_headers(send))
@@ -163,9 +182,19 @@ def _bare(host: str) -> str:
         return ""
 
 
-def _given(headers: Mapping[str, str], query: str) -> list[str]:
-    """The tokens that a request brings."""
-    return [value for value in (*parse_qs(query).get("token", []), _cookie(headers)) if value]
+def _tokens(query: str) -> list[str]:
+    """The tokens in the address of a request."""
+    return parse_qs(query).get("token", [])
+
+
+def _is(value: str, expected: str) -> bool:
+    return secrets.compare_digest(value.encode(), expected.encode())
+
+
+def _is_embedded(headers: Mapping[str, str]) -> bool:
+    """Whether a page of another site requests this for itself, as for a picture, and not as the next page to show."""
+    elsewhere = headers.get("sec-fetch-site") in ("cross-site", "same-site")
+    return elsewhere and headers.get("sec-fetch-dest", "document") != "document"
 
 
 def _cookie(headers: Mapping[str, str]) -> str:

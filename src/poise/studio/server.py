@@ -3,16 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import logging
-import os
-import socket
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from os import cpu_count
 from pathlib import Path
-from typing import Any
-from weakref import WeakSet
 
 import uvicorn
 from h11 import LocalProtocolError
@@ -25,20 +20,18 @@ from starlette.routing import Route, WebSocketRoute
 from starlette.websockets import WebSocket
 
 from poise.apps.warm_up import Pace
-from poise.errors import InvalidValueError, PoiseError
-from poise.studio.archives import unpack
+from poise.errors import PoiseError
 from poise.studio.connection import Connection, Workers
+from poise.studio.listening import PatientProtocol
 from poise.studio.memory import keep_trimmed
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
 from poise.studio.sessions import Sessions
-from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads
+from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads, unpack
 
 PAGE = Path(__file__).parent / "web" / "dist"
 LARGEST_MESSAGE = 1_000_000  # bytes
-PORT, PORTS_TRIED = 8420, 20
 MOST_DIGITS = 19
-MOST_CONNECTIONS = 500
 NOT_UTF_8 = "Invalid UTF-8 sequence received from client."  # what uvicorn logs of such text, with a traceback
 PAGE_PATIENCE = 300.0  # seconds without a reply to a ping: a first start compiles for minutes
 SESSION_HEADER = "x-poise-session"
@@ -136,7 +129,8 @@ class Studio:
 def server_of(studio: Studio) -> uvicorn.Server:
     """A server for a listening socket."""
     config = uvicorn.Config(
-        studio.app(), ws="websockets-sansio", ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
+        studio.app(), http=PatientProtocol.for_access(studio.access), ws="websockets-sansio",
+        ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
         ws_ping_timeout=PAGE_PATIENCE,
     )  # fmt: skip
@@ -149,73 +143,6 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Whether an error is the studio's: malformed HTTP and text are answered before the studio sees them."""
     malformed = record.exc_info is not None and isinstance(record.exc_info[1], LocalProtocolError)
     return not malformed and record.msg != NOT_UTF_8
-
-
-class Door(socket.socket):
-    """A listening socket that rejects connections above a limit, and when the system runs out of descriptors.
-
-    The event loop would log each of them at length, many times a second.
-    """
-
-    def __init__(self, *args: Any, **options: Any) -> None:
-        super().__init__(*args, **options)
-        self._inside: WeakSet[socket.socket] = WeakSet()
-        self._spare = os.open(os.devnull, os.O_RDONLY)
-
-    def accept(self) -> tuple[socket.socket, Any]:
-        """The next connection; the event loop ignores an aborted one."""
-        try:
-            connection, address = super().accept()
-        except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._send_one_away()
-                raise ConnectionAbortedError(str(error)) from error
-            raise
-        if sum(other.fileno() >= 0 for other in self._inside) >= MOST_CONNECTIONS:
-            connection.close()
-            raise ConnectionAbortedError("too many connections")
-        self._inside.add(connection)
-        return connection, address
-
-    def close(self) -> None:
-        """Stop listening."""
-        self._free_spare()
-        super().close()
-
-    def _send_one_away(self) -> None:
-        """Reject a connection with the descriptor reserved for this."""
-        self._free_spare()
-        with suppress(OSError):
-            super().accept()[0].close()
-        with suppress(OSError):  # another thread has taken the descriptor; the next connection tries again
-            self._spare = os.open(os.devnull, os.O_RDONLY)
-
-    def _free_spare(self) -> None:
-        """Close the reserved descriptor once: its number may soon belong to another file."""
-        spare, self._spare = self._spare, -1
-        if spare >= 0:
-            os.close(spare)
-
-
-def listen(host: str, port: int | None) -> socket.socket:
-    """A socket listening on the requested port, else on the first free one from the default."""
-    tried = [port] if port is not None else [*range(PORT, PORT + PORTS_TRIED), 0]
-    family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    problem: OSError | None = None
-    for number in tried:
-        listener = Door(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        # No pose waits for the page's acknowledgement of the previous one; connections inherit it.
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        try:
-            listener.bind((host, number))
-            listener.listen(128)
-        except OSError as error:
-            listener.close()
-            problem = error
-        else:
-            return listener
-    raise InvalidValueError(f"cannot listen on {host}:{tried[0]}: {problem.strerror if problem else ''}")
 
 
 def _within(folder: Path, name: str) -> Path | None:

@@ -54,7 +54,7 @@ class Session:
         self.models, self.uploads = ModelStore(models), uploads
         self.autosave, self.token = autosave, token or secrets.token_urlsafe(24)
         self.poser, self.jobs, self.lock = Poser(self.models), Jobs(self), RLock()
-        self.files = SceneFiles(autosave.parts, self.models, uploads, self.token)
+        self.files = SceneFiles(autosave.store, self.models, uploads, self.token)
         self.history = History(_first_state(self.models), uploads.folder(self.token))
         self.state = self.history.now
         self.solved: SolvedState | None = None
@@ -94,11 +94,11 @@ class Session:
 
     def restore(self) -> bool:
         """Resume the scene that an earlier studio saved for this session's token; return whether there was one."""
-        path = self.autosave.find(self.token)
-        if path is None:
-            return False
         try:
-            found = self.files.opened(path, self.state)
+            scene = self.autosave.find(self.token)
+            if scene is None:
+                return False
+            found = self.files.opened(scene, self.state)
         except PoiseError as error:
             _LOG.warning("a scene that was kept cannot be opened: %s", error)
             return False

@@ -7,7 +7,7 @@ import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -24,8 +24,9 @@ from poise.skeleton.pose_space import Handle as Point
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
-from poise.solvers.constraints import Constraint, LookAt, Orientation, Position, floor
-from poise.solvers.follow import Follower
+from poise.solvers.constraints import Constraint, LookAt, Orientation, Position
+from poise.solvers.posture import BARE, Manner, Posture, as_recorded, plan_of
+from poise.solvers.posture import taken_sides as sides_of_legs
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.easing import eased
@@ -34,17 +35,13 @@ from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 from poise.types import Array
 
-HELD, DRAGGED = 1, 0  # priorities: dragged handles and gaze give way to held ones
+HELD, DRAGGED = 0, -1  # priorities: dragged handles and gaze give way to held ones and planted feet
 KEPT = 4  # cached solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods during a drag: they cost more than the pose itself
 LIKELIHOOD_REST = 40.0  # times the duration of one, until the next of any page: rarer under load
 SUPPLE = 0.5  # radians: typical deviation of joints from a recorded pose
-CALM = ("pelvis", "chest", "head")
-CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: the same for these joints and the root
-COARSE = 1  # decimals of the body's position in metres, where only directions matter
 HEADING = "heading"
 """The anchor of the hips' heading."""
-LOOKING = 4.0  # factor on the hips' heading tolerance while the head looks at something
 REACH = 3.0  # metres that any joint may move per metre of the dragged handle
 SETTLING = 0.015  # metres that any joint moves when the hand lets go
 LEVER = 0.3  # metres per radian of a handle's rotation
@@ -55,7 +52,6 @@ FAR, NEAR = (
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
 UNMET = 0.02  # metres: handle residual above which feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
-ENOUGH_TO_PLACE = 3  # smallest number of positions for placing a body in a scene
 
 
 @dataclass(frozen=True)
@@ -96,17 +92,15 @@ class Poser:
         self._models = models
         self._foreseen: tuple[Any, ...] = ()
         self._under: tuple[Prior, str] | None = None
-        self._follower: Follower
+        self._posture: Posture
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
         self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
-        self._last: Solver
 
     def rest(self) -> None:
         """Drop everything that can be recomputed."""
         self._under = self._blend = self._recorded = None
-        for name in ("_follower", "_last"):
-            self.__dict__.pop(name, None)
+        self.__dict__.pop("_posture", None)
 
     def prior_of(self, state: State) -> Prior:
         """The model or blend of a state."""
@@ -138,18 +132,15 @@ class Poser:
         """
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
-        prior = self.prior_of(state)
-        conditions = conditions_of(state, dragged=dragged)
-        if (
-            not state.weights and state.model == PLAIN
-        ):  # it changes the pose as little as possible, and nothing else
-            return self._solved(state, prior, conditions, method=DLS, follows=dragged is not None)
-        conditions += defaults_of(state, dragged=dragged)
+        prior, asked = self.prior_of(state), asked_of(state, dragged=dragged)
+        if not state.weights and state.model == PLAIN:  # it changes the pose as little as possible
+            return self._solved(state, prior, asked, bare_of(state), method=DLS, follows=dragged is not None)
+        manner, follows = manner_of(state), dragged is not None
         solved = self._solved(
-            state, prior, conditions, fine=fine, afresh=afresh, near=near, follows=dragged is not None
+            state, prior, asked, manner, fine=fine, afresh=afresh, near=near, follows=follows
         )
         likelihood, percentile = self._likelihood_of(prior, solved.solution, fine=fine)
-        latents = self._last.latents
+        latents = self._posture.last.latents
         return replace(solved, log_likelihood=likelihood, percentile=percentile, latents=latents)
 
     def drag(self, state: State, dragged: str, *, moved: float, last: bool) -> SolvedState:
@@ -161,7 +152,7 @@ class Poser:
         if state.motion is not None and state.is_recording:
             return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
         solved = self.solve(state, dragged=dragged, fine=last)
-        problem, most = self._last.problem, max(REACH * moved, SETTLING if last else 0.0)
+        problem, most = self._posture.last.problem, max(REACH * moved, SETTLING if last else 0.0)
         aims = problem.floats.copy()
         overreaches = _overreaches(state, dragged, solved)
         stepped = self._stepped(state, dragged) if overreaches else None
@@ -171,8 +162,8 @@ class Poser:
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
             return replace(solved, jumps=jumps)
-        if self._last.runner is not None and not overreaches:
-            self._last.runner.pause(solution.q)
+        if self._posture.last.runner is not None and not overreaches:
+            self._posture.last.runner.pause(solution.q)
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
@@ -191,8 +182,10 @@ class Poser:
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
         """The pose that meets the handles of a state and is closest to a recorded one, especially in its trunk."""
-        conditions = [*conditions_of(state, dragged=dragged), *_calm(state, recorded, dragged)]
-        return self._solved(state, self._about(recorded), conditions)
+        busy = {recorded.skeleton.index(each.joint) for each in _active(state, dragged)}
+        calm = as_recorded(recorded, busy, looks=state.look_at is not None)
+        asked = asked_of(state, dragged=dragged) + [Condition(None, each) for each in calm]
+        return self._solved(state, self._about(recorded), asked, bare_of(state))
 
     def _about(self, recorded: Pose) -> Prior:
         """A prior around a single pose."""
@@ -205,7 +198,8 @@ class Poser:
 
     def foresee(self, state: State) -> None:
         """Prepare local models for the handles of a state, so that switching to one is instant."""
-        constraints = [condition.constraint for condition in conditions_of(state)]
+        asked = [condition.constraint for condition in asked_of(state)]
+        constraints = [*asked, *plan_of(state.pose.skeleton, asked, bare_of(state)).defaults]
         wanted = tuple(constraint.signature for constraint in constraints)
         skeleton = state.pose.skeleton
         known = [entry for entry in self._models.learned if entry.source.ready]
@@ -227,6 +221,7 @@ class Poser:
         state: State,
         prior: Prior,
         conditions: Sequence[Condition],
+        manner: Manner,
         *,
         method: str = MAP,
         fine: bool = True,
@@ -234,21 +229,20 @@ class Poser:
         near: Float[Array, "size"] | None = None,
         follows: bool = False,
     ) -> SolvedState:
-        """The next frame of the follower: after the state's pose if it `follows` in time, else from there."""
-        constraints = [condition.constraint for condition in conditions]
+        """The pose from the state's own, a moment later if it `follows`; `afresh` from the prior's guess."""
         if self._under is None or self._under[0] is not prior or self._under[1] != method:
             self._under = prior, method
-            self._follower = Follower(partial(Solver, prior, method=method), kept=KEPT)
-        self._last = solver = self._follower.solver(constraints)
-        solver.dragging = not fine
-        start = near if near is not None else state.placed.in_space(solver.space)
-        self._follower.begin(
-            solver, None if afresh and _can_be_placed(constraints) else start, follows=follows
-        )
-        solution = self._follower.solve(solver, start=start)
-        placed = Placed(solution.pose, solution.q, solver.space)
-        owners = tuple(condition.handle for condition in conditions)
-        return SolvedState(placed, solution, owners, None, None, latents=())
+            self._posture = Posture(prior, method=method, kept=KEPT)
+        asked = [condition.constraint for condition in conditions]
+        if afresh and (manner.planted or any(one.kind == Position.kind for one in asked)):
+            solution = self._posture.solve(asked, manner)
+        else:
+            start = near if near is not None else state.placed.in_space(prior.space)
+            solution = self._posture.follow(asked, manner, state.pose, start, moves=follows, fine=fine)
+        placed = Placed(solution.pose, solution.q, solution.space)
+        owners = [condition.handle for condition in conditions]
+        unowned = len(solution.residuals) - len(owners)
+        return SolvedState(placed, solution, (*owners, *[None] * unowned), None, None, latents=())
 
     def _likelihood_of(
         self, prior: Prior, solution: Solution, *, fine: bool
@@ -266,68 +260,44 @@ class Poser:
         return known[0], known[1]
 
 
-def conditions_of(state: State, *, dragged: str | None = None) -> list[Condition]:
-    """The constraints of a state: pinned handles and the dragged one, feet, and the gaze."""
-    skeleton = state.pose.skeleton
-    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+def asked_of(state: State, *, dragged: str | None = None) -> list[Condition]:
+    """The constraints that a state asks for: pinned handles and the dragged one, the gaze, and typed ones."""
     conditions = [
         Condition(handle.id, constraint)
-        for handle in active
+        for handle in _active(state, dragged)
         for constraint in _of_handle(handle, DRAGGED if handle.id == dragged else HELD)
     ]
-    conditions += [Condition(None, constraint) for constraint in _of_feet(state, active)]
-    if state.look_at is not None and "head" in skeleton.roles:
+    if state.look_at is not None and "head" in state.pose.skeleton.roles:
         look = LookAt("head", state.look_at, priority=DRAGGED, name="look-at")
         conditions.append(Condition(LOOK_AT, look))
     return conditions + [Condition(None, constraint) for constraint in typed_constraints(state.constraints)]
+
+
+def bare_of(state: State) -> Manner:
+    """The feet of a state and nothing else."""
+    feet = tuple(feet_of(state.pose.skeleton)) if state.feet == "planted" else ()
+    planted = tuple([(role, state.anchors[role]) for role in feet if role in state.anchors])
+    return replace(BARE, floor=None if state.feet == "free" else 0.0, planted=planted)
+
+
+def manner_of(state: State) -> Manner:
+    """How the body of a state stands."""
+    wanted = state.bearing
+    heading = state.anchors.get(HEADING) if wanted.heading else None
+    return replace(
+        bare_of(state), near=state.feet == "above", heading=heading, keeps_heading=True,
+        balance=wanted.balance and state.feet != "free", arms=wanted.arms, apart=wanted.apart,
+    )  # fmt: skip
+
+
+def _active(state: State, dragged: str | None) -> list[SceneHandle]:
+    return [handle for handle in state.handles if handle.pinned or handle.id == dragged]
 
 
 @lru_cache(maxsize=8)
 def typed_constraints(text: str) -> tuple[Constraint, ...]:
     """The constraints in a text."""
     return tuple(read_constraints(TYPED, text)) if text.strip() else ()
-
-
-def defaults_of(state: State, *, dragged: str | None = None) -> list[Condition]:
-    """The soft constraints of a state: heading, unless something turns it, balance, hanging arms, limbs apart."""
-    skeleton, found = state.pose.skeleton, list[Constraint]()
-    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
-    x, y, z = np.round(state.pose.root_position, COARSE).tolist()
-    if state.bearing.heading and HEADING in state.anchors and not _turns(skeleton, active):
-        found.append(_facing(skeleton, state.anchors[HEADING], (x, y, z), state.look_at is not None))
-    if state.bearing.balance and state.feet != "free":
-        places, held = _places(state, active)
-        balance = bearing.balanced(places, skeleton, held=held)
-        found += [] if balance is None else [balance]
-    if state.bearing.arms:
-        busy = frozenset(skeleton.index(handle.joint) for handle in active)
-        found += _hanging(skeleton, busy, (x, y, z), state.anchors.get(HEADING))
-    if state.bearing.apart:
-        found += bearing.apart(state.pose, nearby=0.0)
-    return [Condition(None, constraint) for constraint in found]
-
-
-@kept_for_body
-def _facing(skeleton: Skeleton, heading: Vec3, at: Vec3, looks: bool) -> Constraint:
-    return bearing.facing(heading, skeleton, at=at, tolerance=bearing.TURN * (LOOKING if looks else 1.0))
-
-
-@kept_for_body
-def _hanging(skeleton: Skeleton, busy: frozenset[int], at: Vec3, heading: Vec3 | None) -> list[Constraint]:
-    return bearing.hanging(skeleton, busy=busy, at=at, heading=heading)
-
-
-def _places(state: State, active: Sequence[SceneHandle]) -> tuple[bearing.Places, set[str]]:
-    """Target positions of the parts that can carry the body: held, planted, else current; and the held ones."""
-    skeleton, places = state.pose.skeleton, bearing.places_of(state.pose)
-    taken = tuple(taken_sides(skeleton, active))
-    if state.feet == "planted":
-        places |= {
-            role: at for role, at in state.anchors.items() if role in places and not role.startswith(taken)
-        }
-    wanted = {skeleton.index(each.joint): each.position for each in active if each.position is not None}
-    held = {role: wanted[joint] for role in places if (joint := skeleton.index(role)) in wanted}
-    return places | held, set(held)
 
 
 def _turns(skeleton: Skeleton, active: Sequence[SceneHandle]) -> bool:
@@ -398,22 +368,6 @@ def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array
     return feet, way * (1.0, 0.0, 1.0)
 
 
-def _calm(state: State, recorded: Pose, dragged: str | None) -> list[Condition]:
-    """Over a recording, hips, chest and head softly keep their poses, except those with a handle."""
-    skeleton = recorded.skeleton
-    active = {skeleton.index(each.joint) for each in state.handles if each.pinned or each.id == dragged}
-    roles = [role for role in CALM if role in skeleton.roles and skeleton.index(role) not in active]
-    turns = [
-        Orientation(role, turn_of(role, recorded), tolerance=CALM_TURN, name=f"{role} as recorded")
-        for role in roles
-        if role != "head" or state.look_at is None
-    ]
-    place = Position(
-        skeleton.names[0], vec3(recorded.root_position), tolerance=CALM_PLACE, name="as recorded"
-    )
-    return [Condition(None, each) for each in ([] if 0 in active else [place]) + turns]
-
-
 def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3]:
     """Positions of a pose's feet, by role, and the hips' heading; given ones are kept."""
     feet, heading = feet_of(pose.skeleton), bearing.heading_of(pose)
@@ -424,7 +378,7 @@ def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3
 
 def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
     """Anchors after a solve: those that held are kept, those of feet moved by hand follow."""
-    active = [handle for handle in state.handles if handle.pinned or handle.id == dragged]
+    active = _active(state, dragged)
     taken = taken_sides(state.pose.skeleton, active)
     if _turns(state.pose.skeleton, active) or state.look_at is not None:
         taken = {*taken, HEADING}
@@ -476,35 +430,11 @@ def _of_handle(handle: SceneHandle, priority: int) -> list[Constraint]:
     return found
 
 
-def _of_feet(state: State, active: Sequence[SceneHandle]) -> list[Constraint]:
-    """Planted feet stay in place, unless a handle has taken that leg; then it stays above the floor."""
-    roles = feet_of(state.pose.skeleton)
-    if state.feet == "free":
-        return []
-    if state.feet == "above":
-        return list(floor(roles))
-    taken = tuple(taken_sides(state.pose.skeleton, active))
-    held = [role for role in roles if not role.startswith(taken)] if taken else roles
-    stay = [_planted(role, state.anchors[role]) for role in held if role in state.anchors]
-    return [*stay, *floor([role for role in roles if role not in held])]
-
-
-@lru_cache(maxsize=256)
-def _planted(role: str, at: Vec3) -> Position:
-    return Position(role, at, priority=HELD, name=role.replace("_", " "))
-
-
 def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
     """The sides whose shin, foot or toes have a handle with a position."""
-    held = [handle.joint for handle in handles if handle.position is not None]
-    return {side for joint in held if (side := _side_below_knee(skeleton, joint)) is not None}
-
-
-@kept_for_body
-def _side_below_knee(skeleton: Skeleton, joint: str) -> str | None:
-    shins = {side: f"{side}_shin" for side in ("left", "right") if f"{side}_shin" in skeleton.roles}
-    chain = skeleton.chain(joint)
-    return next((side for side, shin in shins.items() if skeleton.index(shin) in chain), None)
+    return sides_of_legs(
+        skeleton, [skeleton.index(each.joint) for each in handles if each.position is not None]
+    )
 
 
 def turn_of(joint: str, pose: Pose) -> Quaternion:
@@ -516,10 +446,6 @@ def turn_of(joint: str, pose: Pose) -> Quaternion:
 def feet_of(skeleton: Skeleton) -> list[str]:
     """The roles of a skeleton that stand on the floor."""
     return [role for role in FLOOR_ROLES if role in skeleton.roles]
-
-
-def _can_be_placed(constraints: Sequence[Constraint]) -> bool:
-    return sum(isinstance(constraint, Position) for constraint in constraints) >= ENOUGH_TO_PLACE
 
 
 def _share(value: float, quantiles: Float[Array, "101"]) -> float:

@@ -1,13 +1,24 @@
 """Files dropped on the page: streamed to disk in our own folders, limited in size, removed with the studio.
 
 A person's files are side by side, as an AMC needs its ASF. Their names must be plain; anything that hides a path is
-refused.
+refused. The folders are temporary and belong to their process: what a killed one left is removed by the next.
+
+ZIP archives of clips are unpacked without trust in what they claim. A zip bomb claims little and unpacks to much, or
+contains nested archives; an entry's name may point outside the target folder. Bytes are counted as they are unpacked,
+names must be plain, and nested archives stay closed. Nothing is added before all of it is unpacked.
 """
 
 from __future__ import annotations
 
+import lzma
+import os
 import re
 import secrets
+import shutil
+import struct
+import tempfile
+import zipfile
+import zlib
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -15,7 +26,7 @@ from threading import RLock
 
 from poise.errors import PoiseError, UnknownNameError
 from poise.formats import extensions
-from poise.studio.own_folder import OwnFolder
+from poise.formats.files import try_lock
 
 LARGEST = 500_000_000  # bytes of one file
 MOST_BYTES, MOST_FILES = 2_000_000_000, 500  # in total; the oldest are removed for new ones
@@ -25,6 +36,16 @@ OTHERS = (
     ".poise", ".poses", ".scene", ".png", ".jpg", ".jpeg", ".webp", ".bmp", ".avi", ".mp4", ".mov", ".m4v",
     ".webm", ".mkv", ".toml", ARCHIVE,
 )  # fmt: skip
+PREFIX = "poise-studio-"
+LOCK = ".lock"
+MOST_ENTRIES = 500
+MOST_TIMES = 200  # largest ratio of unpacked to packed size; motion capture text packs to a tenth
+FREE = 10_000_000  # bytes that even a tiny archive may contain
+_CHUNK = 1 << 20
+DAMAGED = (  # exceptions from reading a damaged archive
+    *(zipfile.BadZipFile, zlib.error, lzma.LZMAError, struct.error, EOFError),
+    *(NotImplementedError, RuntimeError, OSError, ValueError, KeyError, IndexError, OverflowError),
+)
 
 
 class RefusedUploadError(PoiseError):
@@ -195,3 +216,83 @@ def plain_name(name: str) -> str:
             f"files of the kind {suffix or '(none)'} cannot be used here; valid: {' '.join(useful)}"
         )
     return re.sub(r"[^\w. ()+-]", "_", name)
+
+
+class OwnFolder:
+    """A folder among the system's temporary files, with a lock that is released when the process dies."""
+
+    def __init__(self) -> None:
+        _remove_what_was_left()
+        self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
+        self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
+        try_lock(self._lock)
+
+    def close(self) -> None:
+        """Remove it with its contents."""
+        shutil.rmtree(self.path, ignore_errors=True)
+        if self._lock >= 0:
+            os.close(self._lock)
+        self._lock = -1
+
+
+def _remove_what_was_left() -> None:
+    """Remove folders of dead processes; one without a lock file is just being created, or not ours."""
+    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+        try:
+            lock = os.open(folder / LOCK, os.O_RDWR)
+        except OSError:
+            continue
+        is_free = try_lock(lock)
+        os.close(lock)
+        if is_free:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:
+    """The files of an archive, stored as if uploaded one by one; the archive itself is not stored."""
+    most = min(uploads.largest, FREE + MOST_TIMES * archive.size)
+    taken: list[Arriving] = []
+    try:
+        with zipfile.ZipFile(archive.path) as content:
+            for entry, name in _checked(content, archive.name):
+                taken.append(uploads.arriving(name, owner=archive.owner))
+                most -= _unpack_one(content, entry, taken[-1], most)
+        return [uploads.keep_arrived(arrived) for arrived in taken]
+    except RefusedUploadError:
+        raise
+    except DAMAGED as error:
+        words = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
+        raise RefusedUploadError(f"{archive.name} cannot be unpacked: {words}") from error
+    finally:
+        for arrived in (archive, *taken):
+            uploads.give_up(arrived)
+
+
+def _checked(content: zipfile.ZipFile, archive: str) -> list[tuple[zipfile.ZipInfo, str]]:
+    """The file entries and their names; raise if a name is unsafe."""
+    entries = [entry for entry in content.infolist() if not entry.is_dir()]
+    if not 1 <= len(entries) <= MOST_ENTRIES:
+        raise RefusedUploadError(
+            f"{archive} holds {len(entries)} files; an archive may have 1 to {MOST_ENTRIES}"
+        )
+    found = []
+    for entry in entries:
+        inside = PurePosixPath(entry.filename)
+        if inside.is_absolute() or ".." in inside.parts or "\\" in entry.filename or ":" in entry.filename:
+            raise RefusedUploadError(f"{archive} holds {entry.filename!r}, which points outside of it")
+        if inside.suffix.lower() == ARCHIVE:
+            raise RefusedUploadError(f"{archive} holds another archive, {inside.name}; unpack it first")
+        found.append((entry, plain_name(inside.name)))
+    return found
+
+
+def _unpack_one(content: zipfile.ZipFile, entry: zipfile.ZipInfo, target: Arriving, most: int) -> int:
+    with content.open(entry) as source, target.path.open("wb") as file:
+        while chunk := source.read(_CHUNK):
+            if target.size + len(chunk) > most:
+                raise RefusedUploadError(
+                    f"{entry.filename} unpacks to far more than an archive of its size should; it was refused"
+                )
+            target.grow(len(chunk))
+            file.write(chunk)
+    return target.size

@@ -12,7 +12,7 @@ from playwright.sync_api import Browser, WebSocketRoute
 
 import poise
 from osc_receiver import Receiver, receiving
-from poise.performance.unity import BONES
+from poise.capture.feeds.humanoid import BONES
 from poise.performer import act
 from poise.skeleton.kinematics import world_transforms
 from studio_page import Place, Server, StudioPage, angle

@@ -100,12 +100,17 @@ def test_poses_are_copied_pasted_and_mirrored(studio: StudioPage) -> None:
 
 
 def test_joints_that_are_selected_together_turn_and_move_together(studio: StudioPage) -> None:
+    studio.settled()  # a body that still moves is clicked on where it no longer is
     before = {role: studio.turn(role) for role in ("left_upper_arm", "right_upper_arm")}
     studio.page.keyboard.press("e")
     studio.page.mouse.click(*studio.pixel(studio.joint("right_upper_arm")))
+    studio.until(
+        lambda: studio.ask("state.selectedJoints.value.length") == 1, "the first joint to be selected"
+    )
     studio.page.keyboard.down("Shift")
     studio.page.mouse.click(*studio.pixel(studio.joint("left_upper_arm")))
     studio.page.keyboard.up("Shift")
+    studio.until(lambda: studio.ask("state.selectedJoints.value.length") == 2, "both joints to be selected")
     studio.drag_gizmo(studio.joint("left_upper_arm"), (0.75, 0.0), (-12, -45))
     studio.settled()
     for role, was in before.items():

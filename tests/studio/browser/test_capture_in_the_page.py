@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 
 import poise
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.performer import act
 from studio_page import StudioPage
 

@@ -1,5 +1,6 @@
 """Nothing is lost in the page: a clip edited at one frame, undone, offered to a new tab; and the tools about it."""
 
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -8,7 +9,8 @@ from playwright.sync_api import Browser
 
 from poise.formats import write
 from poise.performer import act
-from poise.studio.scene_files import read_kept
+from poise.studio.scene_files import decoded
+from poise.studio.store import FILE
 from studio_page import Server, StudioPage
 
 FRAME, EASE = 30, 12
@@ -80,8 +82,12 @@ def test_a_new_tab_and_a_restart_are_offered_what_was_done(
     studio.until(lambda: frames(studio) != before, "the edit in the motion")
     studio.wait("window.poise.state.progress.value.size === 0")
     done = frames(studio)
-    scenes = tmp_path / "studio" / "scenes"
-    studio.until(lambda: any(read_kept(scene).timeline.keys for scene in scenes.glob("*.scene")), "the file")
+    database = sqlite3.connect(tmp_path / "studio" / FILE)
+    kept = "SELECT content FROM scenes"
+    studio.until(
+        lambda: any(decoded(scene).timeline.keys for (scene,) in database.execute(kept)), "the scene on disk"
+    )
+    database.close()
     server.kill()
     studio.page.close()
     server.start_again()

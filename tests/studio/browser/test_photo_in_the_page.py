@@ -43,7 +43,7 @@ def test_the_body_follows_four_points(studio: StudioPage, photo: Path) -> None:
     studio.wait("window.poise.state.alternatives.value.length >= 1")  # looked for in the background
 
 
-@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")
 def test_the_person_in_a_picture_is_found_without_a_click(studio: StudioPage, tmp_path: Path) -> None:
     source = VideoSource(recordings() / SINGLE / "videos" / "cam02.mp4")
     Image.fromarray(source.read()[1][::2, ::2, ::-1]).save(tmp_path / "man.png")

@@ -38,7 +38,7 @@ def filmed(server: Server, chromium_browser: Browser, tmp_path: Path) -> Iterato
     assert page.problems == []
 
 
-@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.py")
 def test_one_click_and_the_body_follows_and_is_recorded(filmed: StudioPage) -> None:
     filmed.work_in("Capture")
     filmed.page.get_by_role("button", name="Use the webcam").click()
@@ -52,7 +52,7 @@ def test_one_click_and_the_body_follows_and_is_recorded(filmed: StudioPage) -> N
     assert filmed.ask("state.scene.value.timeline.frames") >= 8
 
 
-@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.py")
 def test_a_camera_that_is_taken_away_ends_the_take(filmed: StudioPage) -> None:
     filmed.work_in("Capture")
     filmed.page.get_by_role("button", name="Use the webcam").click()

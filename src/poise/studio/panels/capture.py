@@ -9,9 +9,9 @@ from jaxtyping import Float
 
 from poise.apps.video import capture as solve_video
 from poise.apps.video import watch_videos
-from poise.capture.marker_filling import Filled
-from poise.capture.marker_takes import MatchedTake, read_take
+from poise.capture.filling import Filled
 from poise.capture.markers import Capture, fill_gaps, solve, template
+from poise.capture.matching import MatchedTake, read_take
 from poise.errors import InvalidValueError
 from poise.motion.markers import Markers
 from poise.studio import messages

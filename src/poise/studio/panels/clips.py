@@ -9,8 +9,8 @@ from poise.apps.retargeting import retarget as onto
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import write
 from poise.geometry import rotations
+from poise.motion.edit import retarget
 from poise.motion.motion import Motion
-from poise.motion.retarget import retarget
 from poise.priors.abilities import standing_pose
 from poise.priors.prior import Prior
 from poise.priors.registry import learn

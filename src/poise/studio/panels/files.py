@@ -14,8 +14,8 @@ from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.pictures import draw_pose
 from poise.pictures import save as save_picture
-from poise.priors.model_file import Storable
 from poise.priors.model_file import save as save_model
+from poise.priors.registry import Storable
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
 from poise.studio.panels.performing import brought_back
@@ -86,15 +86,15 @@ class FilesPanel:
         self._session.jobs.cancel(message.task)
         return []
 
-    def _opened(self, find: Callable[[], Path | None], then: Callable[[], Answer] = list) -> Answer:
+    def _opened(self, find: Callable[[], Path | bytes | None], then: Callable[[], Answer] = list) -> Answer:
         session = self._session
 
         def work(report: Report) -> Done:
             report(0.0)
-            path = find()
-            if path is None:
+            scene = find()
+            if scene is None:
                 raise InvalidValueError("it was not kept")
-            state = session.files.opened(path, session.state)
+            state = session.files.opened(scene, session.state)
 
             def take() -> Answer:
                 models = messages.Models(models=session.models.described())

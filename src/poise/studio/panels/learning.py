@@ -6,7 +6,7 @@ from pathlib import Path
 
 from poise.apps.learning import motions_from
 from poise.capture import markers
-from poise.capture.marker_takes import read_take
+from poise.capture.matching import read_take
 from poise.formats import extensions
 from poise.motion.motion import Motion
 from poise.priors.abilities import latent_of

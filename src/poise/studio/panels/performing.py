@@ -11,12 +11,12 @@ from threading import Thread
 
 import numpy as np
 
+from poise.capture.feeds import is_feed
+from poise.capture.journal import Journal, cut_off, journal_of
+from poise.capture.performance import PerformedFrame, Shortfall, motion_of
+from poise.capture.sources import UDP, udp_address
 from poise.errors import InvalidValueError, PoiseError
-from poise.motion.retarget import retarget
-from poise.performance.feeds import is_feed
-from poise.performance.journal import Journal, cut_off, journal_of
-from poise.performance.perform import PerformedFrame, Shortfall, motion_of
-from poise.performance.setup import UDP, udp_address
+from poise.motion.edit import retarget
 from poise.priors.abilities import made_for_performing
 from poise.priors.prior import Prior
 from poise.studio import messages
@@ -136,7 +136,7 @@ class LivePerformance:
         self._watched = time.monotonic()
         self._told = 0.0
         self._count = 0
-        self._journal = Journal(session.autosave.take_of(session.token))
+        self._journal = Journal(session.autosave.store.take_of(session.token))
         self._shortfall = Shortfall()
         Thread(target=self._run, name="poise-performance", daemon=True).start()
 
@@ -230,7 +230,7 @@ class LivePerformance:
 
 def brought_back(session: Session, token: str) -> Answer:
     """Recover an interrupted performance and put it on the timeline."""
-    path = journal_of(session.autosave.take_of(token))
+    path = journal_of(session.autosave.store.take_of(token))
     try:
         motion = cut_off(path)
     except PoiseError as error:

@@ -9,9 +9,7 @@ import numpy as np
 
 from poise.apps.image import explained, find_in_photo
 from poise.capture.image_files import Shot, read_photo
-from poise.capture.image_placing import View
-from poise.capture.image_poses import Explanation, explain
-from poise.capture.photos import ALTERNATIVES, FEWEST, pose_from_shots
+from poise.capture.photos import ALTERNATIVES, FEWEST, Explanation, View, explain, pose_from_shots
 from poise.errors import InvalidValueError, PoiseError
 from poise.geometry.cameras import Camera
 from poise.solvers.solve import Model, Solver, space_of

@@ -6,17 +6,15 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.motion.edit import place
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror, place
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
+from poise.studio.correcting import keyed, posed
 from poise.studio.messages import CLIPBOARD
-from poise.studio.pose_library import PoseLibrary
-from poise.studio.rekeying import keyed, posed
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.state import State
 
@@ -25,7 +23,7 @@ class PosesPanel:
     """The body as a whole, without handles."""
 
     def __init__(self, session: Session) -> None:
-        self._session, self._library = session, PoseLibrary()
+        self._session, self._store = session, session.autosave.store
         self._copied: Pose | None = None
         self._taken: tuple[State, Pose] | None = None  # the result of the last pose, and the state before it
 
@@ -72,12 +70,12 @@ class PosesPanel:
 
     def keep(self, message: messages.KeepPose) -> Answer:
         """One more in the library."""
-        self._library.add(message.name, self._session.state.pose)
+        self._store.add_pose(message.name, self._session.state.pose)
         return [self._poses()]
 
     def drop(self, message: messages.DropPose) -> Answer:
         """One less."""
-        self._library.drop(message.pose)
+        self._store.drop_pose(message.pose)
         return [self._poses()]
 
     def export(self, message: messages.ExportPoses) -> Answer:
@@ -85,7 +83,7 @@ class PosesPanel:
         del message
         session = self._session
         path = session.uploads.exports(session.token) / "library.poses"
-        self._library.write(path)
+        self._store.write_poses(path)
         upload = session.uploads.keep(path, owner=session.token)
         return [
             messages.FileReady(name=path.name, address=f"files/{upload.id}/{path.name}", size=upload.size)
@@ -94,7 +92,7 @@ class PosesPanel:
     def open(self, message: messages.OpenPoses) -> Answer:
         """Add the poses of a file."""
         session = self._session
-        self._library.read(session.uploads.find(message.upload, owner=session.token).path)
+        self._store.read_poses(session.uploads.find(message.upload, owner=session.token).path)
         return [self._poses()]
 
     # --- private ---------------------------------------------------------------------------------------------------
@@ -111,7 +109,7 @@ class PosesPanel:
         return session.begin_with(state)
 
     def _goal(self, name: str, skeleton: Skeleton) -> Pose:
-        found = self._copied if name == CLIPBOARD else self._library.find(name).pose(skeleton)
+        found = self._copied if name == CLIPBOARD else self._store.pose(name).pose(skeleton)
         if found is None:
             raise InvalidValueError("no pose was copied; copy one first")
         if not found.skeleton.same_topology(skeleton):
@@ -120,7 +118,7 @@ class PosesPanel:
 
     def _poses(self) -> messages.KeptPoses:
         skeleton = self._session.state.pose.skeleton
-        kept = self._library.poses
+        kept = self._store.poses
         shown = [
             messages.KeptPose(id=each.id, name=each.name, world=world_of_pose(each.pose(skeleton)))
             for each in kept

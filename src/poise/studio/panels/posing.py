@@ -9,7 +9,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror
 from poise.motion.motion import Motion
 from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose

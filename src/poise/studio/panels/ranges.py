@@ -8,18 +8,16 @@ import numpy as np
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
-from poise.motion.edit import place
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror, place
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.studio import messages
-from poise.studio.contacts import contacts_of
-from poise.studio.correcting import at_frame
+from poise.studio.correcting import at_frame, keyed, posed
 from poise.studio.layers import joined
 from poise.studio.panels.poses import standing_as
-from poise.studio.rekeying import keyed, posed
 from poise.studio.session import Answer, Handler, Session
 from poise.studio.state import State
+from poise.studio.timeline_script import contacts_of
 
 
 class RangesPanel:

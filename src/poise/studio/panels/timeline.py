@@ -12,8 +12,7 @@ from poise.apps.retargeting import roles_beside
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.studio import messages
-from poise.studio.contacts import locked
-from poise.studio.correcting import at_frame, recorrected
+from poise.studio.correcting import POSES, at_frame, eased, keys_at, moved, recorrected, removed
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.keyed import (
     PUT_IN,
@@ -28,12 +27,10 @@ from poise.studio.keyed import (
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
 from poise.studio.panels.clips import MOST_FRAMES, drawable, on_a_body, put_on_timeline, shown_as_itself
-from poise.studio.panels.holding import hold
-from poise.studio.rekeying import POSES, eased, moved, removed
 from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import place_of
+from poise.studio.solving import Poser, place_of
 from poise.studio.state import Placed, State
-from poise.studio.timeline_script import state_of, touched_range, with_key, with_pins, without_handle
+from poise.studio.timeline_script import locked, state_of, touched_range, with_key, with_pins, without_handle
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
@@ -376,7 +373,7 @@ class TimelinePanel:
             found = ready.all_together(
                 lambda done, total: report(FIRST_PASS + (1.0 - FIRST_PASS) * done / max(total, 1))
             )
-            layers = Layers(found.motion, unmet=tuple(found.trajectory.unmet))
+            layers = Layers(found.motion, unmet=found.unmet)
             return Done(lambda: self._finished(is_wanted(), layers))
 
         session.jobs.start_newest(SOLVING, "solving the timeline", work)
@@ -409,3 +406,32 @@ def _without_keys(state: State) -> State:
 
 def _cut(pin: messages.Pin, last: int) -> messages.Pin:
     return msgspec.structs.replace(pin, last=min(pin.last, last))
+
+
+def hold(session: Session, state: State) -> messages.Progress:
+    """Start changing the frames whose pins differ from those of the current state; one step of undo."""
+    timeline, old, began = state.timeline, session.state.timeline, session.state.layers
+    frames = [frame for frame in range(timeline.frames) if keys_at(old, frame) != keys_at(timeline, frame)]
+
+    def work(report: Report) -> Done:
+        held = recorrected(
+            state.with_(timeline=old),
+            timeline,
+            frames,
+            Poser(session.models),
+            lambda done: report(done / len(frames)),
+        )
+        return Done(lambda: take(held))
+
+    def take(held: State) -> Answer:
+        if session.state.layers is not began:
+            raise InvalidValueError("the motion was changed while a handle was being held; hold it again")
+        frame = session.state.timeline.frame
+        return session.begin_with(at_frame(held.with_(timeline=_at(timeline, frame)), frame))
+
+    return session.jobs.start("hold", "holding handles over the recording", work)
+
+
+def _at(timeline: Timeline, frame: int) -> Timeline:
+    timeline.frame = frame
+    return timeline

@@ -35,6 +35,10 @@ export class Line {
     return this.seq;
   }
 
+  get lastSeq(): number {
+    return this.seq;
+  }
+
   private connect(): void {
     const address = new URL("ws", document.baseURI);
     address.protocol = address.protocol === "https:" ? "wss:" : "ws:";

@@ -21,8 +21,9 @@ import { TakeData } from "./take";
 
 const line = new Line(receive);
 const latestByStream = new Map<string, () => void>();
-/** The streams of which a message went out since the last frame of the screen. */
-const sent = new Set<string>();
+/** The streams of which a message is on its way: its number, and what the next one still waits for. */
+const underWay = new Map<string, { readonly seq: number; drawn: boolean; answered: boolean }>();
+const PATIENCE = 250; // milliseconds after which a message counts as answered
 
 /** What the pointer is doing now: all edits of one gesture are one step of undo. */
 let gesture: number | null = null;
@@ -217,22 +218,45 @@ export function movePoint(joint: string, pixel: Vec2, last: boolean): void {
   stream(`point ${joint}`, last, () => say({ type: "movePoint", seq: nextSeq(), point: { joint, pixel }, last }));
 }
 
-/** At most one message of a stream each frame of the screen: the first at once, then the newest. The last always goes. */
+/** One message of a stream is on its way: the first at once, the newest after its answer and a frame of the screen. The
+ * last always goes. */
 function stream(name: string, last: boolean, send: () => void): void {
   if (last) latestByStream.delete(name);
-  else if (sent.has(name)) {
+  else if (underWay.has(name)) {
     latestByStream.set(name, send);
     return;
   }
   send();
   if (last) return;
-  sent.add(name);
+  const sent = { seq: line.lastSeq, drawn: false, answered: false };
+  underWay.set(name, sent);
   requestAnimationFrame(() => {
-    sent.delete(name);
-    const newest = latestByStream.get(name);
-    latestByStream.delete(name);
-    if (newest) stream(name, false, newest);
+    sent.drawn = true;
+    sendNewest(name);
   });
+  setTimeout(() => {
+    sent.answered = true;
+    sendNewest(name);
+  }, PATIENCE);
+}
+
+function sendNewest(name: string): void {
+  const sent = underWay.get(name);
+  if (!sent?.drawn || !sent.answered) return;
+  underWay.delete(name);
+  const newest = latestByStream.get(name);
+  latestByStream.delete(name);
+  if (newest) stream(name, false, newest);
+}
+
+/** An answer names the newest message that it answers. */
+function takeAnswer(message: ServerMessage): void {
+  if (!("seq" in message) || message.seq == null) return;
+  for (const [name, sent] of [...underWay]) {
+    if (sent.seq > message.seq) continue;
+    sent.answered = true;
+    sendNewest(name);
+  }
 }
 
 // --- what the server says -------------------------------------------------------------------------------------------
@@ -249,6 +273,7 @@ export function listen(hearer: Hearer): () => void {
 function receive(message: ServerMessage): void {
   batch(() => takeIn(message));
   hearers.forEach((hearer) => hearer(message));
+  takeAnswer(message);
 }
 
 function takeIn(message: ServerMessage): void {
