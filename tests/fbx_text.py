@@ -1,6 +1,7 @@
 """A small FBX in text: three bones in centimetres, Z up, the middle one bending, as Autodesk's programs write it.
 
-With a mesh: a red square about the head, of which the lower corners follow the spine by half.
+With a mesh: a red square about the head, of which the lower corners follow the spine by half. With a picture: the
+square's material names that file.
 """
 
 from __future__ import annotations
@@ -75,13 +76,24 @@ def _cluster(
 """
 
 
-def fbx_text(*, angles: tuple[float, ...] = (0.0, 45.0, 90.0), fps: int = 30, mesh: bool = False) -> str:
+def fbx_text(
+    *, angles: tuple[float, ...] = (0.0, 45.0, 90.0), fps: int = 30, mesh: bool = False, picture: str = ""
+) -> str:
     """The upper bone turned about X by these degrees, one a frame."""
     clusters = "".join(_cluster(50 + k, *carrier) for k, carrier in enumerate(_CARRIERS))
     links = "".join(
         f'    C: "OO",{50 + k},44\n    C: "OO",{carrier[0]},{50 + k}\n' for k, carrier in enumerate(_CARRIERS)
     )
     dressed, bound = (_MESH + clusters, _BOUND + links) if mesh else ("", "")
+    if picture:
+        dressed += f"""
+    Texture: 45, "Texture::Map", "" {{
+        Type: "TextureVideoClip"
+        FileName: "{picture}"
+        RelativeFilename: "{picture}"
+    }}
+"""
+        bound += '    C: "OP",45,43, "DiffuseColor"\n'
     times = ",".join(str(round(k * TICKS / fps)) for k in range(len(angles)))
     values = ",".join(f"{angle:.6f}" for angle in angles)
     last = round((len(angles) - 1) * TICKS / fps)

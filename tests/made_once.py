@@ -14,7 +14,8 @@ from typing import Any
 
 from poise.motion import Motion
 from poise.performer import acting
-from poise.priors.model_file import Storable, load, save
+from poise.priors.model_file import load, save
+from poise.priors.registry import Storable
 from source_trees import source_files
 
 KEPT = Path(__file__).parents[1] / ".pytest_cache" / "models"
@@ -22,7 +23,7 @@ KEPT = Path(__file__).parents[1] / ".pytest_cache" / "models"
 
 def remember_motions() -> None:
     """Let `act` give the same, unchangeable, motion for the same words; tests/performer makes each one again."""
-    make, known = acting.perform, {}
+    make, known = acting.acted, {}
 
     @wraps(make)
     def perform(*words: Any, **more: Any) -> acting.ActedMotion:
@@ -31,7 +32,7 @@ def remember_motions() -> None:
             known[key] = make(*words, **more)
         return known[key]
 
-    acting.perform = perform
+    acting.acted = perform
 
 
 def learned(kind: Any, motions: list[Motion], **options: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 from pythonosc.dispatcher import Dispatcher
 from pythonosc.osc_server import BlockingOSCUDPServer
 
-from poise.performance.unity import BONES
+from poise.capture.feeds.humanoid import BONES
 
 
 class Receiver:

@@ -19,9 +19,10 @@ from bodies import person
 from poise.formats import gltf
 from poise.skeleton.skeleton import Pose
 from poise.studio import messages as said
+from poise.studio.listening import listen
 from poise.studio.models import ModelStore
 from poise.studio.security import Access
-from poise.studio.server import Studio, listen, server_of
+from poise.studio.server import Studio, server_of
 from poise.studio.session import Session
 
 DECODER: msgspec.msgpack.Decoder[said.ServerMessage] = msgspec.msgpack.Decoder(said.ServerMessage)

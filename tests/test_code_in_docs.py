@@ -34,14 +34,14 @@ frames = [{"right_hand": (-0.3, 1.2, 0.4)}] * 3
 """,
     "markers.md": """
 from poise.capture.markers import solve, template
-from poise.capture.marker_takes import read_take
+from poise.capture.matching import read_take
 poise.virtual_markers(poise.performer.act("walk", seconds=2, fps=30)).save("markers.c3d")
 captured = solve(read_take(Path("markers.c3d"), template()))
 style, calibration = poise.learn(captured.motion, kind="style"), captured.calibration
 points = captured.take.markers.points[0]
 """,
     "performance.md": """
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
+from poise.capture.matching import WITH_HEAD, marker_layout
 walk = poise.read("walk.bvh")
 take = poise.virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD))
 points = take.points[0]
@@ -63,10 +63,10 @@ def _commands(text: str) -> list[str]:
 @pytest.mark.parametrize("page", [page for page in PAGES if page.name != "extending.md"], ids=_name)
 def test_every_command_is_valid(page: Path) -> None:
     """Each is parsed as the program parses it; nothing runs. The page on extending has options of its own."""
-    from poise.cli.app import app
+    from poise.cli.main import program
 
     for command in _commands(page.read_text("utf-8")):
-        app.parse_args(shlex.split(command, comments=True)[1:], exit_on_error=False, print_error=False)
+        program().parse_args(shlex.split(command, comments=True)[1:], exit_on_error=False, print_error=False)
 
 
 def test_commands_are_found() -> None:

@@ -11,7 +11,7 @@ from pkgutil import resolve_name
 import pytest
 
 import poise
-from poise.cli.overview import COMMANDS
+from poise.cli.main import COMMANDS
 from source_trees import SOURCE, source_trees
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -71,7 +71,7 @@ def test_names_on_the_page_exist_in_the_code(page: str) -> None:
 
 def test_every_command_on_the_page_of_papers_is_valid() -> None:
     """Each is parsed as the program parses it, methods and splits are looked up; nothing runs."""
-    from poise.cli.app import app
+    from poise.cli.main import program
     from poise.evaluation.animate import METHODS as ANIMATORS
     from poise.evaluation.methods import method_named
     from poise.evaluation.splits import SPLITS
@@ -84,7 +84,7 @@ def test_every_command_on_the_page_of_papers_is_valid() -> None:
     whole = [command.split()[1:] for command in commands if "." in command or "--" in command]
     assert len(whole) > 15
     for tokens in whole:
-        app.parse_args(tokens, exit_on_error=False, print_error=False)
+        program().parse_args(tokens, exit_on_error=False, print_error=False)
         given = dict(itertools.pairwise(tokens))
         assert given.get("--split", "walk") in {*SPLITS, "optical"}
         for method in given["--methods"].split(",") if "--methods" in given else ():

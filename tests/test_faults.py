@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 
 from poise import performer
+from poise.capture.journal import Journal, brought_back
+from poise.capture.matching import LOCOMOTION, marker_layout
+from poise.capture.performance import Performance
 from poise.cli import main
 from poise.errors import PoiseError
-from poise.formats import files, read, write
+from poise.formats import read, write
 from poise.library import Library, build
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.journal import Journal, brought_back
-from poise.performance.marker_sets import LOCOMOTION, marker_layout
-from poise.performance.perform import Performance
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load, save
 from poise.solvers.solution import Solution, Status
 from poise.studio import autosave as autosave_module
 from poise.studio import messages as said
-from poise.studio.autosave import KEPT_FOR, Autosave
+from poise.studio.autosave import Autosave
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from poise.studio.uploads import Uploads
@@ -177,7 +177,7 @@ def test_a_clock_that_jumps_loses_no_scene(session: Session, monkeypatch: pytest
     session.answer(said.SetLookAt(target=(0.0, 1.0, 2.0)))
     session.autosave.flush()
     now = time.time()
-    for jump in (100 * KEPT_FOR, -100 * KEPT_FOR):
+    for jump in (700 * 86400.0, -700 * 86400.0):
         monkeypatch.setattr(autosave_module.time, "time", lambda jump=jump: now + jump)
         session.autosave.tidy()
         kept = session.autosave.kept([session.token])
@@ -198,14 +198,15 @@ def test_a_performer_whose_clock_jumps_is_still_followed(jump: float) -> None:
 
 
 def test_a_slow_disk_holds_no_edit_up(session: Session, monkeypatch: pytest.MonkeyPatch) -> None:
-    replace, writing, edited, in_time = files.os.replace, threading.Event(), threading.Event(), list[bool]()
+    store = session.autosave.store
+    put, writing, edited, in_time = store.put_scene, threading.Event(), threading.Event(), list[bool]()
 
-    def slowly(source: Path, target: Path) -> None:
+    def slowly(token: str, content: bytes) -> None:
         writing.set()
         in_time.append(edited.wait(60.0))
-        replace(source, target)
+        put(token, content)
 
-    monkeypatch.setattr(files.os, "replace", slowly)
+    monkeypatch.setattr(store, "put_scene", slowly)
     session.answer(said.SetLookAt(target=(0.0, 1.0, 2.0)))
     assert writing.wait(60.0)
     for height in range(10):

@@ -1,5 +1,6 @@
 """Values show themselves in Jupyter, and the example notebooks run."""
 
+import re
 import sys
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +11,7 @@ import pytest
 from PIL import Image
 
 import poise
+from poise.errors import installing
 from poise.studio import notebook
 from poise.studio.notebook import WIDGET
 
@@ -65,7 +67,7 @@ def test_a_view_without_anywidget_says_what_to_install(
     monkeypatch.setitem(sys.modules, "anywidget", None)
     notebook._widget.cache_clear()
     with pytest.raises(
-        poise.PoiseError, match=r"needs anywidget; install it with: pip install 'poise\[notebook\]'"
+        poise.PoiseError, match=re.escape(f"needs anywidget; install it with: {installing('notebook')}")
     ):
         walk[0].view()
 

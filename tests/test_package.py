@@ -63,7 +63,7 @@ def test_every_class_has_a_name_of_its_own() -> None:
     "path", [*(ROOT / "examples").glob("*.py"), ROOT / "README.md"], ids=lambda path: path.name
 )
 def test_examples_need_one_import(path: Path) -> None:
-    """What they call through rooms, such as `poise.motion.mirror`, is there."""
+    """What they call through rooms, such as `poise.motion.edit`, is there."""
     text = path.read_text(encoding="utf-8")
     assert re.findall(r"^ *(?:from poise|import poise\.).*$", text, flags=re.MULTILINE) == []
     for room, name in set(re.findall(r"\bpoise\.([a-z]+)\.([A-Za-z]\w*)", text)):

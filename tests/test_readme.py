@@ -27,7 +27,7 @@ def test_links_lead_to_files_of_the_repository(target: str) -> None:
 
 
 def test_every_command_it_shows_exists() -> None:
-    from poise.cli.app import COMMANDS
+    from poise.cli.main import COMMANDS
 
     shown = set(re.findall(r"^poise ([a-z-]+)", README, flags=re.MULTILINE))
     assert shown

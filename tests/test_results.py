@@ -18,13 +18,13 @@ spec.loader.exec_module(results)
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_every_table_has_its_command_and_columns(page: Path) -> None:
-    from poise.cli.app import app
+    from poise.cli.main import program
 
     text = page.read_text("utf-8")
     tables = list(results.TABLE.finditer(text))
     assert len(tables) == len(re.findall(r"^\|---", text, flags=re.MULTILINE))
     for found in tables:
-        app.parse_args(shlex.split(found["command"])[1:], exit_on_error=False, print_error=False)
+        program().parse_args(shlex.split(found["command"])[1:], exit_on_error=False, print_error=False)
         assert f"| {' | '.join(found['columns'].split())} |" in found[0]
         assert f"`{' '.join(found['command'].split())}`" in re.sub(r"\s+", " ", text)
 

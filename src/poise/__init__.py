@@ -21,13 +21,13 @@ if TYPE_CHECKING:
         geometry,
         library,
         motion,
-        performance,
         performer,
         pictures,
         skeleton,
         vision,
     )
     from poise.apps.animate import animate
+    from poise.apps.inbetweening import inbetween
     from poise.apps.keyframing import keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     from poise.apps.posing import pose
     from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
+    from poise.capture.performance import Performance
+    from poise.capture.setup import perform
     from poise.errors import PoiseError
     from poise.evaluation.report import register_protocol
     from poise.formats import Format, read, register_format, write
@@ -42,8 +44,6 @@ if TYPE_CHECKING:
     from poise.motion import Motion
     from poise.motion.markers import Markers
     from poise.motion.virtual_markers import virtual_markers
-    from poise.performance.perform import Performance
-    from poise.performance.setup import perform
     from poise.priors.blend import BlendPrior
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.priors.gaussian import GaussianPrior
@@ -71,7 +71,7 @@ if TYPE_CHECKING:
     from poise.solvers.corrections import Corrections
     from poise.solvers.measured import MeasuredConstraint
     from poise.solvers.problem import Settings
-    from poise.solvers.solution import Solution, Status
+    from poise.solvers.solution import MotionSolution, Solution, Status
     from poise.solvers.solve import Solver, solve, solve_batch, track
     from poise.studio.notebook import view
 
@@ -80,17 +80,18 @@ if TYPE_CHECKING:
 __all__ = [
     "Apart", "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format",
     "GaussianPrior", "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
-    "MeasuredConstraint", "Motion", "Orientation", "Performance", "Pinned", "Plane", "PoiseError", "Pose", "Position",
-    "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior", "UniversalPrior",
-    "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "keyframe", "learn", "library",
-    "load", "motion", "perform", "performance", "performer", "pictures", "pose", "read", "register_constraint",
-    "register_format", "register_prior", "register_protocol", "retarget", "save", "show", "simulate", "skeleton",
-    "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
+    "MeasuredConstraint", "Motion", "MotionSolution", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
+    "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
+    "UniversalPrior", "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "inbetween",
+    "keyframe", "learn", "library", "load", "motion", "perform", "performer", "pictures", "pose", "read",
+    "register_constraint", "register_format", "register_prior", "register_protocol", "retarget", "save", "show",
+    "simulate", "skeleton", "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
 ]  # fmt: skip
 
 _HOMES = {
-    "": "apps capture engine geometry library motion performance performer pictures skeleton vision",
+    "": "apps capture engine geometry library motion performer pictures skeleton vision",
     "apps.animate": "animate",
+    "apps.inbetweening": "inbetween",
     "apps.keyframing": "keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",
@@ -98,6 +99,8 @@ _HOMES = {
     "apps.posing": "pose",
     "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
+    "capture.performance": "Performance",
+    "capture.setup": "perform",
     "errors": "PoiseError",
     "evaluation.report": "register_protocol",
     "formats": "Format read register_format write",
@@ -105,8 +108,6 @@ _HOMES = {
     "motion.markers": "Markers",
     "motion.motion": "Motion",
     "motion.virtual_markers": "virtual_markers",
-    "performance.perform": "Performance",
-    "performance.setup": "perform",
     "priors.blend": "BlendPrior",
     "priors.dynamics.prior": "DynamicsPrior",
     "priors.gaussian": "GaussianPrior",
@@ -122,11 +123,11 @@ _HOMES = {
     "solvers.corrections": "Corrections",
     "solvers.measured": "MeasuredConstraint",
     "solvers.problem": "Settings",
-    "solvers.solution": "Solution Status",
+    "solvers.solution": "MotionSolution Solution Status",
     "solvers.solve": "Solver solve solve_batch track",
     "studio.notebook": "view",
 }
-_find = lazily(__name__, _HOMES)
+_find = lazily(__name__, _HOMES, explaining=True)
 
 
 def __getattr__(name: str) -> Any:

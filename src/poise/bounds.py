@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from numbers import Real
 from typing import Any
 
 from poise.errors import InvalidValueError
 
+LARGEST_NUMBER = 1e12  # in a file: far above any length, angle or rate of a moving body in any unit
 FARTHEST = 1e4  # metres: largest distance from the origin of any coordinate of a body or its targets
 LARGEST = 1e300  # largest magnitude of any number
 LONGEST_TEXT = 8_000_000  # characters: largest settings file or header
@@ -16,16 +18,18 @@ SLOWEST, FASTEST = 1.0, 1e4  # frames a second
 
 def checked_rate(fps: float) -> float:
     """Return `fps` if it is a valid frame rate; raise otherwise."""
-    if not SLOWEST <= fps <= FASTEST:  # also false for NaN
+    if not is_number(fps) or not SLOWEST <= fps <= FASTEST:
         raise InvalidValueError(
-            f"a frame rate must be positive, between {SLOWEST:g} and {FASTEST:,.0f} frames a second; got {fps}"
+            f"a frame rate must be positive, between {SLOWEST:g} and {FASTEST:,.0f} frames a second; got {fps!r:.40}"
         )
     return float(fps)
 
 
 def is_number(value: Any) -> bool:
     """Whether a value is a finite number, and not true or false."""
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    if not isinstance(value, Real) or isinstance(value, bool):
+        return False
+    return bool(abs(value if isinstance(value, int) else float(value)) <= LARGEST)
 
 
 def checked_text(text: str) -> str:

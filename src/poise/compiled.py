@@ -90,8 +90,12 @@ def _depend_on_callees(dispatcher: Any, function: Function) -> None:
 
 @cache
 def _stamp(folder: Path) -> list[tuple[str, int, int]]:
-    """Every module in a folder, with its modification time and size."""
-    found = [(path.name, path.stat()) for path in sorted(folder.rglob("*.py"))]
+    """Every module with compiled code in a folder, with its modification time and size."""
+    found = [
+        (path.name, path.stat())
+        for path in sorted(folder.rglob("*.py"))
+        if any(word in path.read_bytes() for word in (b"poise.compiled import", b"overload"))
+    ]
     return [(name, one.st_mtime_ns, one.st_size) for name, one in found]
 
 

@@ -42,7 +42,14 @@ class MissingExtraError(PoiseError):
     """An optional dependency is needed but not installed."""
 
     def __init__(self, package: str, *, extra: str, purpose: str) -> None:
-        super().__init__(f"{purpose} needs {package}; install it with: pip install 'poise[{extra}]'")
+        super().__init__(f"{purpose} needs {package}; install it with: {installing(extra)}")
+
+
+def installing(extra: str) -> str:
+    """The command that adds an extra to this installation: to a wheel by its name, to a checkout by its folder."""
+    checkout = Path(__file__).resolve().parents[2]
+    is_checkout = (checkout / "pyproject.toml").is_file()
+    return f"pip install -e '{checkout}[{extra}]'" if is_checkout else f"pip install 'poise[{extra}]'"
 
 
 def _hint(name: str, valid: tuple[str, ...]) -> str:

@@ -36,8 +36,8 @@ class Registry(Mapping[str, Entry], Generic[Entry]):
 
     def named(self, name: str) -> Entry:
         """Return the entry with this name; raise an error that lists close matches if there is none."""
-        if name not in self:
-            raise UnknownNameError(self.kind, name, self)
+        if not isinstance(name, str) or name not in self:
+            raise UnknownNameError(self.kind, str(name)[:60], self)
         return self[name]
 
     def first(self, holds: Callable[[Entry], bool]) -> Entry | None:

@@ -50,6 +50,6 @@ class Savable:
         import poise
 
         file = BytesIO()
-        shown: Any = getattr(self, "pose", self)
+        shown: Any = getattr(self, "pose", getattr(self, "motion", self))
         poise.pictures.picture(shown).save(file, format="PNG")
         return file.getvalue()

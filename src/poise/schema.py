@@ -42,7 +42,7 @@ class Numbers:
         if array.dtype.kind != "f":
             raise InvalidValueError(f"{name} must be floating-point numbers; got {array.dtype}")
         with np.errstate(invalid="ignore"):  # a NaN, refused below, may signal when widened
-            found: Array = np.ascontiguousarray(array, dtype=np.float64)
+            found: Array = np.asarray(array, dtype=np.float64, order="C")
         inside = (found >= self.least) & (found <= self.most)
         if not np.all(inside | np.isinf(found) if self.infinite else inside):
             wanted = "numbers" if self.infinite else "finite numbers"
@@ -68,7 +68,7 @@ class Indices:
         """Return the array as integers after checking every index."""
         if array.dtype.kind != "i":
             raise InvalidValueError(f"{name} must be whole numbers; got {array.dtype}")
-        found, most = np.ascontiguousarray(array, dtype=np.int64), lengths.get(self.below, LONGEST) - 1
+        found, most = np.asarray(array, dtype=np.int64, order="C"), lengths.get(self.below, LONGEST) - 1
         if np.any((found < self.least) | (found > most)):
             raise InvalidValueError(f"{name} must be between {self.least} and {most}")
         if self.distinct and len(np.unique(found)) != len(found):

@@ -7,20 +7,26 @@ import pytest
 
 from made_once import learned
 from poise import performer
-from poise.apps.animate import Animated, animate, load_dynamics
+from poise.apps.animate import animate
 from poise.apps.animate_script import contacts_text, read_animate_script
 from poise.apps.foot_targets import changed, constraints_of, contacts_in
-from poise.apps.simulating import simulate
+from poise.apps.simulating import load_dynamics, simulate
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import write
 from poise.motion import Motion, joint_positions
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.structure import MODELS
 from poise.priors.gaussian import GaussianPrior
+from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
+from poise.priors.style.prior import StylePrior
+from poise.priors.terms import Unknowns
+from poise.priors.universal.prior import UniversalPrior
 from poise.solvers.constraints import LookAt, Position
-from poise.solvers.motion_map import Motions, _Whole, solve_motion
 from poise.solvers.problem import Problem
+from poise.solvers.sequence import SequenceSolver, solve_terms, targets_of
+from poise.solvers.solution import MotionSolution
+from poise.solvers.terms import Constraints
 
 
 @pytest.fixture(scope="module")
@@ -39,12 +45,12 @@ def unseen() -> Motion:
 
 
 @pytest.fixture(scope="module")
-def animated(prior: DynamicsPrior, unseen: Motion) -> Animated:
+def animated(prior: DynamicsPrior, unseen: Motion) -> MotionSolution:
     frames = constraints_of(contacts_in(unseen), len(unseen))
     return animate(prior.on_body(unseen.skeleton), frames, fps=unseen.fps)
 
 
-def test_a_walk_comes_back_from_its_foot_contacts(animated: Animated, unseen: Motion) -> None:
+def test_a_walk_comes_back_from_its_foot_contacts(animated: MotionSolution, unseen: Motion) -> None:
     gaps = np.linalg.norm(joint_positions(animated.motion) - joint_positions(unseen), axis=2)
     assert gaps.mean() < 0.06
     assert not animated.unmet
@@ -84,12 +90,13 @@ def test_the_objective_is_where_its_gradient_vanishes(prior: DynamicsPrior, walk
     """From the training motion itself nothing is gained by moving: more rounds end in the same place."""
     clip = walks[0][:12]
     q = prior.space.q_from_frames(clip.root_positions, clip.rotations)
-    start = Motions(q, prior.model.latents[:12].copy())
+    start = Unknowns(q, prior.model.latents[:12].copy())
     frames = [
         [Position("left_foot", joint_positions(clip)[f, clip.skeleton.index("left_foot")])] for f in range(12)
     ]
-    first, _ = solve_motion(prior, frames, start, fps=30.0, rounds=25)
-    second, _ = solve_motion(prior, frames, start, fps=30.0, rounds=40)
+    terms = prior.motion_terms(targets_of(prior.space, frames, 30.0), frames=12, fps=30.0)
+    first = solve_terms(prior, frames, terms, start, fps=30.0, rounds=25)
+    second = solve_terms(prior, frames, terms, start, fps=30.0, rounds=40)
     assert np.abs(first.q - second.q).max() < 5e-3
     assert np.abs(first.q[:, 7:] - q[:, 7:]).mean() < 0.05
 
@@ -99,17 +106,18 @@ def test_steps_lead_downhill(walks: list[Motion], published: bool) -> None:
     """What the poses are pushed by is minus the gradient of what is minimised; as published, by Eq. 12's smoothness."""
     topology = MODELS["topology"].as_published() if published else MODELS["topology"]
     prior = learned(DynamicsPrior, walks, topology=topology, steps=20)
-    problems = [Problem(prior.space, [Position("left_hand", (0.3, 1.1, 0.3))]) for _ in range(6)]
-    whole = _Whole(prior, problems, 30.0)
+    wanted = [[Position("left_hand", (0.3, 1.1, 0.3))] for _ in range(6)]
+    terms = prior.motion_terms(targets_of(prior.space, wanted, 30.0), frames=6, fps=30.0)
+    whole = SequenceSolver(prior.space, [*terms, Constraints([Problem(prior.space, own) for own in wanted])])
     rng = np.random.default_rng(5)
     x = prior.latents[:6] + 0.05 * rng.normal(size=(6, 3))
     q = prior.poses_of(prior.predict_all(x))
     along = rng.normal(size=(6, prior.space.freedoms))
-    _, right = whole._system(q, x)
+    right = whole.system(Unknowns(q, x)).right
 
     def value(step: float) -> float:
         moved = [prior.space.integrate(pose, step * way) for pose, way in zip(q, along, strict=True)]
-        return whole.value(np.stack(moved), x)
+        return whole.cost(Unknowns(np.stack(moved), x))
 
     slope = (value(1e-5) - value(-1e-5)) / 2e-5
     assert -np.sum(right[:, : prior.space.freedoms] * along) == pytest.approx(slope, rel=1e-4)
@@ -188,7 +196,7 @@ def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path:
     with pytest.raises(InvalidValueError, match="give the frame rate of these frames, such as fps=30"):
         animate(prior, [{"left_hand": (0.3, 1.0, 0.2)}])
     with pytest.raises(InvalidValueError, match="at least 2"):
-        solve_motion(prior, [[]], Motions(np.zeros((1, prior.space.size)), np.zeros((1, 3))), fps=30.0)
+        animate(prior, [{"left_hand": (0.3, 1.0, 0.2)}], fps=30.0)
     save(GaussianPrior.learn(walks, clusters=3), tmp_path / "poses.poise")
     with pytest.raises(InvalidValueError, match="which has no motion"):
         load_dynamics(tmp_path / "poses.poise")
@@ -204,3 +212,21 @@ def test_a_simulation_goes_on_and_forward(prior: DynamicsPrior) -> None:
     assert len(simulated.motion) == 121
     way = simulated.motion.root_positions[-1] - simulated.motion.root_positions[0]
     assert np.linalg.norm(way[[0, 2]]) > 1.5
+
+
+@pytest.mark.parametrize("kind", ["universal", "gaussian", "style", "local"])
+def test_every_prior_animates_from_contacts(kind: str, walks: list[Motion], unseen: Motion) -> None:
+    """Contacts are met, the body stays near where it walked, and frames without constraints lie between the others."""
+    made = {
+        "universal": lambda: UniversalPrior(unseen.skeleton),
+        "gaussian": lambda: GaussianPrior.learn(walks, clusters=10),
+        "style": lambda: learned(StylePrior, walks, dimensions=3, active=40),
+        "local": lambda: LocalPrior.learn(walks),
+    }
+    frames = constraints_of(contacts_in(unseen), len(unseen))
+    frames[7] = []
+    found = animate(made[kind]().on_body(unseen.skeleton), frames, fps=unseen.fps)
+    assert found.reached, str(found)
+    assert found.worst < 1e-3
+    assert np.linalg.norm(found.motion.root_positions - unseen.root_positions, axis=1).max() < 0.8
+    assert found.latents.shape[1] == 0

@@ -85,7 +85,7 @@ def test_the_weight_stays_over_feet_that_are_keyed(walk: Motion, tmp_path: Path)
     over = []
     for balance in (True, False):
         made = keyframe(UniversalPrior(walk.skeleton), script, balance=balance)
-        space, last = made.trajectory.space, made.motion[len(made.motion) - 1]
+        space, last = made.space, made.motion[len(made.motion) - 1]
         over.append(overhang(last, space.centre_of_mass(space.q_from_pose(last))[0]))
         assert made.worst < 1e-3
     assert over[0] < 0.0 < 0.05 < over[1]
@@ -137,7 +137,7 @@ def test_handles_are_on_their_paths_and_pins_hold(
     assert len(made.motion) == 11
     assert made.worst < 2e-3
     assert made.misses() == []
-    positions, _ = made.trajectory.space.forward(made.trajectory.q)
+    positions, _ = made.space.forward(made.q)
     left = positions[:, made.motion.skeleton.index("left_foot")]
     np.testing.assert_allclose(left, np.tile([0.1, 0.09, 0.0], (11, 1)), atol=2e-3)
 
@@ -158,7 +158,7 @@ def test_keyed_rotations_are_followed(
     assert made.worst < 2e-3
     assert made.worst_turn < np.radians(0.2)
     head = made.motion.skeleton.index("head")
-    _, turned = made.trajectory.space.forward(made.trajectory.q)
+    _, turned = made.space.forward(made.q)
     for frame, degrees in [(2, 0.0), (5, 15.0), (8, 30.0)]:
         heading = rotations.matrix_from_euler(np.radians([degrees]), "Y")
         np.testing.assert_allclose(turned[frame, head], heading, atol=5e-3)
@@ -213,7 +213,7 @@ def test_a_pin_without_a_place_holds_where_the_body_is(
     text = script_text(walk[20:35], ["left_foot", "right_foot"], fps=30.0)
     text += '\n[[pins]]\nhandle = "right_hand"\nfrom = 0.2\n'
     made = keyframe(style, read_script(_script(tmp_path, text)))
-    held = made.trajectory.space.forward(made.trajectory.q)[0][6:, made.motion.skeleton.index("right_hand")]
+    held = made.space.forward(made.q)[0][6:, made.motion.skeleton.index("right_hand")]
     assert np.ptp(held, axis=0).max() < 3e-3
 
 

@@ -6,12 +6,12 @@ import pytest
 
 import poise
 from poise import performer
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.motion import Motion
-from poise.motion.retarget import retarget
+from poise.motion.edit import retarget
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.priors.blend import BlendPrior
-from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
+from poise.priors.dynamics.prior import CYLINDER, DynamicsOptions
 from poise.priors.dynamics.structure import ADDED, MODELS, MULTIPLIED
 
 

@@ -10,9 +10,8 @@ from poise.apps import learning
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.motion import Motion
 from poise.performer import act
-from poise.pictures.rhythm import draw_rhythms, rhythm_row
-from poise.priors.dynamics.options import DynamicsOptions
-from poise.priors.dynamics.prior import DynamicsPrior
+from poise.pictures.latent_paths import draw_rhythms, rhythm_row
+from poise.priors.dynamics.prior import DynamicsOptions, DynamicsPrior
 from poise.priors.dynamics.rhythm import Rhythm, given_rhythm, read_rhythms, rhythm_of, rhythm_text
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.registry import learn

@@ -51,6 +51,21 @@ def test_a_character_is_posed_over_the_socket() -> None:
     assert "nonsense" in wrong["error"]
 
 
+def test_bytes_that_are_not_text_lose_no_character_and_web_pages_get_no_answer() -> None:
+    with (
+        socket.create_connection(("127.0.0.1", served()), timeout=120) as link,
+        link.makefile("rwb") as lines,
+    ):
+        lines.write(json.dumps({"open": bones_of(person())}).encode() + b"\n")
+        lines.write(b'{"pose": {"\x80": [0, 1, 0]}}\n{"rest": true}\nPOST / HTTP/1.1\r\n{"rest": true}\n')
+        lines.flush()
+        opened, wrong, rested = (json.loads(lines.readline()) for _ in range(3))
+        assert lines.readline() == b""
+    assert "roles" in opened
+    assert "error" in wrong
+    assert rested == {}
+
+
 def test_a_root_on_the_floor_and_other_trees_are_left_out() -> None:
     bones = bones_of(person())
     bones[0]["parent"] = "ground"

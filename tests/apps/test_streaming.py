@@ -11,11 +11,11 @@ import pytest
 
 from osc_receiver import Receiver, receiving
 from poise.apps.streaming import Humanoid, VmcSender, address_from_text, stream
+from poise.capture.feeds.humanoid import BONES, mirrored_turn
 from poise.cli import main
 from poise.errors import InvalidValueError
 from poise.formats import write
 from poise.geometry import rotations
-from poise.performance.unity import BONES, mirrored_turn
 from poise.performer import act
 from poise.skeleton import Pose, Skeleton
 from poise.skeleton.kinematics import world_transforms

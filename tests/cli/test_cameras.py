@@ -9,10 +9,9 @@ import pytest
 
 from poise.formats import read
 from poise.motion.markers import Markers
-from poise.vision.boards import Board
+from poise.vision.calibrate import Board
 from poise.vision.rig import load_rig, save_rig
-from poise.vision.simulated_boards import board_picture, board_pictures
-from poise.vision.simulator import front_rig
+from poise.vision.simulator import board_picture, board_pictures, front_rig
 
 cv2 = pytest.importorskip("cv2")
 Program = Callable[..., Any]

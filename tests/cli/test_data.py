@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from poise.motion import datasets
+from poise.library import datasets
 from poise.motion.cache import cache_folder
 
 

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from cli.conftest import Program
-from poise.cli.doctor import optional_packages
+from poise.cli.program import optional_packages
+from poise.errors import installing
 
 
 def test_it_reports_versions_extras_and_speed(poise: Program) -> None:
@@ -25,7 +26,7 @@ def test_a_missing_package_is_named_with_its_remedy(poise: Program, monkeypatch:
         return installed(name)
 
     monkeypatch.setattr(metadata, "version", version)
-    assert "missing ezc3d: pip install 'poise[c3d]'" in poise("doctor").out
+    assert f"missing ezc3d: {installing('c3d')}" in poise("doctor").out
 
 
 def test_a_damaged_model_in_the_cache_is_named(

@@ -2,14 +2,12 @@
 
 import re
 import shlex
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
 from cli.conftest import Program
-from poise.cli.app import app
-from poise.cli.overview import COMMANDS, overview
+from poise.cli.main import COMMANDS, overview, program
 from poise.performer import ACTIONS, PERFORMERS, STYLES
 
 
@@ -21,8 +19,7 @@ def examples(text: str) -> list[list[str]]:
 
 
 def help_texts() -> dict[str, str]:
-    modules = {name: import_module(f"poise.cli.{name.replace('-', '_')}") for name in COMMANDS}
-    return {"poise": overview(), **{name: str(module.app.help_epilogue) for name, module in modules.items()}}
+    return {"poise": overview(), **{name: str(program()[name].help_epilogue) for name in COMMANDS}}
 
 
 @pytest.mark.parametrize("command", ["poise", *COMMANDS])
@@ -46,7 +43,7 @@ def test_every_command_shows_examples_of_itself(command: str) -> None:
     ],
 )  # fmt: skip
 def test_every_command_that_makes_a_motion_carries_it_onto_a_character(command: str) -> None:
-    _, bound, _ = app.parse_args(
+    _, bound, _ = program().parse_args(
         [*command.split(), "--onto", "me.glb"], exit_on_error=False, print_error=False
     )
     assert bound.arguments["onto"] == Path("me.glb")
@@ -56,7 +53,7 @@ def test_every_command_that_makes_a_motion_carries_it_onto_a_character(command: 
     "arguments", [arguments for text in help_texts().values() for arguments in examples(text)], ids=" ".join
 )
 def test_every_example_is_taken(arguments: list[str]) -> None:
-    _, bound, _ = app.parse_args(arguments, exit_on_error=False, print_error=False)
+    _, bound, _ = program().parse_args(arguments, exit_on_error=False, print_error=False)
     for kind, known in (("action", ACTIONS), ("style", STYLES), ("performer", PERFORMERS)):
         asked = bound.arguments.get(kind)
         assert asked is None or asked in known

@@ -71,7 +71,7 @@ def test_mistakes_are_told_in_one_line(poise: Program, model: Path, photo: Path,
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")
 def test_a_real_photo_needs_neither_points_nor_a_model(poise: Program, tmp_path: Path) -> None:
     source = VideoSource(recordings() / SINGLE / "videos" / "cam02.mp4")
     photo, check = tmp_path / "man.png", tmp_path / "check.png"
@@ -85,7 +85,7 @@ def test_a_real_photo_needs_neither_points_nor_a_model(poise: Program, tmp_path:
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.sh")
+@pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")
 def test_photos_that_cannot_be_used_are_refused_with_the_reason(
     poise: Program, photo: Path, tmp_path: Path
 ) -> None:

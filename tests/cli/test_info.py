@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import poise as library
-from poise.motion import datasets
+from poise.library import datasets
 from poise.motion.markers import Markers
 from real_data import recordings
 

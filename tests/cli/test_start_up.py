@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from poise.cli import main
-from poise.motion import datasets
+from poise.library import datasets
 
 HEAVY = {"numba", "scipy", "matplotlib", "numpy", "pooch", "requests", "cyclopts", "rich"}
 

@@ -6,13 +6,13 @@ from pathlib import Path
 import pytest
 
 from poise.cli import main
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, installing
 from poise.performer import act
 from poise.priors.gaussian import GaussianPrior
 from poise.studio.launch import prepared
+from poise.studio.listening import PORT, listen
 from poise.studio.models import ModelStore
 from poise.studio.security import is_loopback
-from poise.studio.server import PORT, listen
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +40,7 @@ def test_a_port_that_is_taken_gives_way_to_the_next(monkeypatch: pytest.MonkeyPa
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        monkeypatch.setattr("poise.studio.server.PORT", port)
+        monkeypatch.setattr("poise.studio.listening.PORT", port)
         with listen("127.0.0.1", None) as listener:
             assert listener.getsockname()[1] != port
         with pytest.raises(InvalidValueError, match="cannot listen"):
@@ -74,7 +74,7 @@ def test_a_missing_extra_says_what_to_install(
 
     monkeypatch.setattr(builtins, "__import__", without_starlette)
     assert main(["studio", str(Path("walk.bvh"))]) == 2
-    assert "poise[studio]" in capsys.readouterr().err
+    assert installing("studio") in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -9,6 +9,7 @@ import pytest
 from PIL import Image
 
 from poise.cli.main import main
+from poise.errors import installing
 from poise.formats import read
 
 Program = Callable[..., Any]
@@ -48,7 +49,7 @@ def test_without_matplotlib_a_style_is_learned_and_only_its_picture_is_missing(
     monkeypatch.setitem(sys.modules, "matplotlib", None)
     for name in ("plots", "latent_map", "latent_paths"):
         monkeypatch.delitem(sys.modules, f"poise.pictures.{name}", raising=False)
-    remedy = "drawing a chart needs matplotlib; install it with: pip install 'poise[plots]'"
+    remedy = f"drawing a chart needs matplotlib; install it with: {installing('plots')}"
     run = poise("learn", tmp_path / "s.poise", walk, "--kind", "style", *FEW)
     assert run.code == 0
     assert f"its latent space is not drawn: {remedy}" in run.err

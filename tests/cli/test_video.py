@@ -12,7 +12,7 @@ from poise.vision.sources import VideoSource, write_video
 from pose2sim import BOTH, SINGLE, recordings
 
 pytestmark = pytest.mark.skipif(
-    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+    not models.available(), reason="the networks that find people: run tools/page.py, install poise[video]"
 )
 
 

@@ -8,7 +8,8 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.evaluation import markers as protocol
-from poise.evaluation.report import Report, Request, draw_report
+from poise.evaluation.plots import draw_report
+from poise.evaluation.report import Report, Request
 from poise.formats import write
 
 

@@ -10,12 +10,10 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation import topology
 from poise.evaluation.animate import evaluate_animate, learned_animator, measure, slow_accelerations
 from poise.evaluation.report import Request
-from poise.evaluation.simulated_motion import Recorded, jitter_off, shakes_of, slide_of
 from poise.evaluation.splits import Fold, read_motion
-from poise.evaluation.topology import RECORDED, evaluate_topology
+from poise.evaluation.topology import RECORDED, Recorded, evaluate_topology, jitter_off, shakes_of, slide_of
 from poise.motion import Motion
-from poise.motion.edit import resample
-from poise.motion.retarget import retarget
+from poise.motion.edit import resample, retarget
 from poise.motion.world import accelerations
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import Structure

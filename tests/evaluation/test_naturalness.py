@@ -4,8 +4,7 @@ import numpy as np
 
 from poise import performer
 from poise.evaluation.handles import evaluate_handles
-from poise.evaluation.metrics import Recovered, Scores
-from poise.evaluation.naturalness import MEASURES, USUAL
+from poise.evaluation.metrics import MEASURES, USUAL, Recovered, Scores
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
 from poise.motion import Motion

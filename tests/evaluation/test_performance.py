@@ -7,11 +7,12 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.performance import evaluate_performance
+from poise.evaluation.plots import draw_report
+from poise.evaluation.published.subspaces import MOST_DIMENSIONS
 from poise.evaluation.reduction import evaluate_reduction
-from poise.evaluation.report import Report, Request, draw_report
+from poise.evaluation.report import Report, Request
 from poise.evaluation.splits import Fold
 from poise.motion.edit import resample
-from poise.priors.local.pca import MOST_DIMENSIONS
 
 
 @pytest.fixture(scope="module")

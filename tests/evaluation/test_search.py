@@ -5,9 +5,9 @@ import pytest
 
 from poise import performer
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.plots import graph_figure, search_figure
+from poise.evaluation.plots import search_figure
 from poise.evaluation.report import Report
-from poise.evaluation.search import evaluate_search, graph_step
+from poise.evaluation.search import evaluate_search, graph_figure, graph_step
 from poise.evaluation.splits import Fold
 
 

@@ -5,13 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from poise.capture.people.landmarks import TORSO
 from poise.errors import InvalidValueError
-from poise.evaluation import video_measures as video
-from poise.evaluation import video_simulated
+from poise.evaluation import video
 from poise.evaluation.report import Request, evaluate
 from poise.performer import act
 from poise.vision.people import models
+from poise.vision.people.person import TORSO
 
 
 def test_a_recording_must_be_given() -> None:
@@ -30,14 +29,14 @@ def test_slide_and_jitter_see_what_is_wrong() -> None:
 
 def test_a_simulated_detector_is_as_far_off_as_a_real_one() -> None:
     walk = act("walk", seconds=2.0, fps=30, seed=1)
-    camera = video_simulated._camera(walk, 0.0)
-    seen = [video_simulated.as_detected(walk, [camera], np.random.default_rng(seed)) for seed in range(8)]
+    camera = video._camera(walk, 0.0)
+    seen = [video.as_detected(walk, [camera], np.random.default_rng(seed)) for seed in range(8)]
     pixels = np.stack([one.pixels / one.sides[..., None, None] for one in seen])
     staying, changing = pixels.mean(axis=1).std(axis=0).mean(), (pixels - pixels.mean(axis=0)).std()
     assert 0.006 < staying < 0.010
-    assert changing == pytest.approx(np.hypot(video_simulated.STAYS, video_simulated.CHANGES), rel=0.2)
+    assert changing == pytest.approx(np.hypot(video.STAYS, video.CHANGES), rel=0.2)
     steps = np.diff(pixels - pixels.mean(axis=0), axis=1).std()
-    assert steps < 0.8 * np.sqrt(2.0) * video_simulated.CHANGES  # errors of frames in a row are alike
+    assert steps < 0.8 * np.sqrt(2.0) * video.CHANGES  # errors of frames in a row are alike
 
 
 def test_errors_are_seen_from_the_hips() -> None:
@@ -50,14 +49,14 @@ def test_errors_are_seen_from_the_hips() -> None:
 
 @pytest.mark.slow
 @pytest.mark.skipif(
-    not models.available(), reason="the networks that find people: run tools/page.sh, install poise[video]"
+    not models.available(), reason="the networks that find people: run tools/page.py, install poise[video]"
 )
 def test_the_detector_finds_the_mannequin_where_it_is() -> None:
     walk = act("walk", seconds=0.3, fps=10, seed=1)
-    camera = video_simulated._camera(walk, 0.0)
-    seen, share = video_simulated.as_rendered(walk, [camera], np.random.default_rng(0))
+    camera = video._camera(walk, 0.0)
+    seen, share = video.as_rendered(walk, [camera], np.random.default_rng(0))
     assert seen is not None
     assert share == 1.0
-    true = video_simulated.as_detected(walk, [camera], np.random.default_rng(0))
+    true = video.as_detected(walk, [camera], np.random.default_rng(0))
     trunks = [one.pixels[:, 0, list(TORSO)].mean(axis=1) for one in (seen, true)]  # whichever side is left
     assert np.linalg.norm(trunks[0] - trunks[1], axis=1).max() < 0.05 * true.sides.min()

@@ -8,12 +8,12 @@ import pytest
 
 from bodies import moving, person
 from poise import read, write
+from poise.capture.setup import open_prior
 from poise.errors import InvalidValueError
 from poise.formats.files import FileAccessError
 from poise.geometry import rotations
 from poise.library import Library, Recipe, build
 from poise.motion import Motion, joint_positions, mirror, retarget
-from poise.performance.setup import open_prior
 from poise.priors.abilities import examples_of
 from poise.skeleton import Skeleton
 

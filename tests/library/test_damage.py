@@ -16,6 +16,7 @@ import pytest
 from dying import always_die, die_once, refuse_three
 from poise.engine import Engine
 from poise.errors import ParseError, PoiseError
+from poise.evaluation.searches import graph_of
 from poise.library import Library, build
 from poise.library.store import POSES_FILE, BusyError, only_one
 from poise.library.tensor_file import map_tensors, sha256_of, write_tensors
@@ -362,7 +363,7 @@ def test_arrays_that_do_not_go_together_are_refused_or_made_again(library, tmp_p
         damage_arrays(copy.folder / copy.catalogue.clip("reach").shard, "rotations", change)
         with pytest.raises(ParseError, match="not a library's clip"):
             copy.motion("reach")
-    maps, neighbours = np.array(library.poses.maps), np.array(library.graph().neighbours)
+    maps, neighbours = np.array(library.poses.maps), np.array(graph_of(library).neighbours)
     for name, change in (
         ("starts", lambda a: a + 10_000), ("starts", lambda a: a[::-1]), ("starts", lambda a: a[:-1]),
         ("maps", lambda a: a[:-1]), ("maps", lambda a: a[:, :-3]), ("roots", lambda a: a[:, :-1]),
@@ -376,4 +377,4 @@ def test_arrays_that_do_not_go_together_are_refused_or_made_again(library, tmp_p
     for name in ("neighbours", "middles", "offsets", "starts"):
         copy = copy_of(library, tmp_path / "copy")
         damage_arrays(copy.cache / "graph.safetensors", name, lambda array: array + 100_000)
-        np.testing.assert_array_equal(copy.graph().neighbours, neighbours)
+        np.testing.assert_array_equal(graph_of(copy).neighbours, neighbours)

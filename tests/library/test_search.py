@@ -11,16 +11,19 @@ from hypothesis import strategies as st
 import poise
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.library import (
-    CoherentSearch,
+from poise.evaluation.searches import (
     ExactSearch,
-    ExhaustiveSearch,
     FaissSearch,
     GraphSearch,
     NeighbourGraph,
+    build_graph,
+    graph_of,
+)
+from poise.library import (
+    CoherentSearch,
+    ExhaustiveSearch,
     Poses,
     QueryMetric,
-    build_graph,
     coherent,
 )
 
@@ -102,7 +105,8 @@ def test_unknown_columns_take_no_part(kind, rows):
 def test_c3d_files_are_written_after_a_search(tmp_path):
     pytest.importorskip("ezc3d")
     script = (
-        "import sys, numpy as np, poise; from poise.library import FaissSearch; from poise.motion import Markers;"
+        "import sys, numpy as np, poise; from poise.motion import Markers;"
+        "from poise.evaluation.searches import FaissSearch;"
         "FaissSearch(np.eye(4)).nearest(np.zeros(4), 1);"
         "poise.write(Markers(('A',), np.ones((2, 1, 3)), 60.0), sys.argv[1])"
     )
@@ -254,14 +258,14 @@ def test_runs_are_joined_once_and_to_those_beside_them(graph):
 
 
 def test_a_graph_is_kept_with_its_library(library):
-    first = library.graph()
+    first = graph_of(library)
     place = library.cache / "graph.safetensors"
     written = place.stat().st_mtime_ns
-    np.testing.assert_array_equal(library.graph().neighbours, first.neighbours)
+    np.testing.assert_array_equal(graph_of(library).neighbours, first.neighbours)
     assert place.stat().st_mtime_ns == written
     assert NeighbourGraph.load(place, fingerprint="another library's", frames=1) is None
     place.write_bytes(place.read_bytes()[:100])
-    np.testing.assert_array_equal(library.graph().neighbours, first.neighbours)
+    np.testing.assert_array_equal(graph_of(library).neighbours, first.neighbours)
 
 
 def test_mistakes_are_told(rows, poses, graph):

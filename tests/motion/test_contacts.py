@@ -7,7 +7,7 @@ import poise
 from bodies import moving, person, stepping
 from poise.errors import SkeletonError
 from poise.motion import Motion, floor_height, foot_contacts, foot_slide, moved, resample, retarget
-from poise.performer import act, perform
+from poise.performer import act, acted
 from poise.skeleton import Skeleton
 from real_data import recording
 
@@ -42,7 +42,7 @@ def test_walk_of_any_size(factor):
 
 @pytest.mark.parametrize(("action", "fps"), [("walk", 120.0), ("walk", 30.0), ("run", 120.0)])
 def test_performers_feet_stand_when_planned(action, fps):
-    performance = perform(action, fps=fps)
+    performance = acted(action, fps=fps)
     planned = np.stack([performance.grounded(side) for side in ("left", "right")], axis=-1)
     assert agreement(foot_contacts(performance.motion).feet, planned) > 0.9
 

@@ -7,4 +7,4 @@ from poise.performer import acting
 
 @pytest.fixture(autouse=True)
 def forget(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(acting, "perform", acting.perform.__wrapped__)
+    monkeypatch.setattr(acting, "acted", acting.acted.__wrapped__)

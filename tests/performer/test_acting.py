@@ -6,7 +6,7 @@ import pytest
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.motion.contacts import foot_contacts
-from poise.performer import ACTIONS, PERFORMERS, STYLES, Body, Proportions, Style, act, perform
+from poise.performer import ACTIONS, PERFORMERS, STYLES, Body, Proportions, Style, act, acted
 
 
 @pytest.mark.parametrize("action", ACTIONS)
@@ -63,7 +63,7 @@ def test_every_action_says_what_it_is_and_moves() -> None:
 
 @pytest.mark.parametrize("action", ["walk", "run"])
 def test_the_contact_detector_finds_the_planned_contacts(action: str) -> None:
-    performance = perform(action, seconds=3.0)
+    performance = acted(action, seconds=3.0)
     found = foot_contacts(performance.motion)
     for number, side in enumerate(("left", "right")):
         assert np.mean(found.feet[:, number] == performance.grounded(side)) > 0.85

@@ -5,7 +5,7 @@ import pytest
 
 from performer_measures import runs
 from poise.motion.world import joint_transforms
-from poise.performer import PERFORMERS, STYLES, act, perform
+from poise.performer import PERFORMERS, STYLES, act, acted
 
 Array = np.ndarray
 
@@ -37,13 +37,13 @@ def test_the_speed_is_the_one_asked_for(action: str, speed: float) -> None:
 
 
 def test_faster_means_quicker_and_longer_strides() -> None:
-    slow, fast = (perform("walk", speed=speed, seconds=8.0, fps=60.0) for speed in (0.8, 1.8))
+    slow, fast = (acted("walk", speed=speed, seconds=8.0, fps=60.0) for speed in (0.8, 1.8))
     assert strides_a_second(fast) > 1.3 * strides_a_second(slow)
     assert 1.8 / strides_a_second(fast) > 1.2 * 0.8 / strides_a_second(slow)
 
 
 def test_a_comfortable_walk_is_like_the_published_one() -> None:
-    performance = perform("walk", speed=1.35, seconds=8.0)
+    performance = acted("walk", speed=1.35, seconds=8.0)
     assert strides_a_second(performance) == pytest.approx(0.93, abs=0.06)  # Grieve and Gear 1966
     assert np.mean(performance.grounded("left")) == pytest.approx(0.62, abs=0.05)
     height = performance.motion.root_positions[:, 1]
@@ -69,7 +69,7 @@ def test_a_path_is_followed() -> None:
 
 @pytest.mark.parametrize(("action", "first", "last"), [("walk_to_run", 1.3, 3.4), ("run_to_walk", 3.4, 1.3)])
 def test_gaits_change_on_the_way(action: str, first: float, last: float) -> None:
-    performance = perform(action, slow=1.3, fast=3.4, seconds=6.0)
+    performance = acted(action, slow=1.3, fast=3.4, seconds=6.0)
     motion, frames = performance.motion, 150
     flies = ~(performance.grounded("left") | performance.grounded("right"))
     assert speed_of(motion[:frames]) == pytest.approx(first, rel=0.1)
@@ -89,7 +89,7 @@ def test_left_and_right_are_alike_over_many_strides() -> None:
 
 
 def test_a_jump_reaches_its_height_and_distance() -> None:
-    performance = perform("jump", height=0.4, distance=0.6)
+    performance = acted("jump", height=0.4, distance=0.6)
     low, high = (act("jump", height=height).root_positions[:, 1].max() for height in (0.2, 0.4))
     assert high - low == pytest.approx(0.2, abs=0.02)
     landings = [
@@ -100,7 +100,7 @@ def test_a_jump_reaches_its_height_and_distance() -> None:
 
 @pytest.mark.parametrize("foot", ["left", "right"])
 def test_a_hop_is_on_one_foot(foot: str) -> None:
-    performance = perform("hop", foot=foot)
+    performance = acted("hop", foot=foot)
     other = "left" if foot == "right" else "right"
     assert performance.grounded(foot).any()
     assert not performance.grounded(other).any()
@@ -172,7 +172,7 @@ def test_a_wave_lifts_one_hand_above_the_shoulder_and_swings_it() -> None:
 
 
 def test_styles_show_in_posture_pace_and_amplitude() -> None:
-    walks = {name: perform("walk", style=name, seconds=6.0, fps=60.0) for name in STYLES}
+    walks = {name: acted("walk", style=name, seconds=6.0, fps=60.0) for name in STYLES}
     lean = {name: _trunk_lean(walk.motion) for name, walk in walks.items()}
     pace = {name: speed_of(walk.motion) for name, walk in walks.items()}
     swing = {name: _arm_swing(walk.motion) for name, walk in walks.items()}

@@ -5,7 +5,7 @@ import pytest
 
 from performer_measures import deepest_sink, elbow_bends, knee_bends, longest_slide, runs, strongest_jolt
 from poise.motion.world import joint_transforms
-from poise.performer import ACTIONS, PERFORMERS, STYLES, perform
+from poise.performer import ACTIONS, PERFORMERS, STYLES, acted
 from poise.skeleton.limits import excess, human_limits
 
 CASES = [
@@ -27,7 +27,7 @@ STRONGEST_JOLT = 900.0  # m/s2; the same measure gives up to 600 on recorded wal
 @pytest.mark.parametrize(("action", "style", "performer", "seed"), CASES)
 def test_feet_joints_and_smoothness(action: str, style: str, performer: str, seed: int) -> None:
     body = PERFORMERS[performer]
-    performance = perform(action, style=style, performer=performer, seed=seed)
+    performance = acted(action, style=style, performer=performer, seed=seed)
     assert longest_slide(performance, body) < 0.003
     assert deepest_sink(performance, body) < 0.002
     knees = knee_bends(performance)
@@ -50,7 +50,7 @@ def test_joints_stay_within_human_limits_in_every_style_and_body(
     action: str, ways: list[tuple[str, str]]
 ) -> None:
     for style, performer in ways:
-        motion = perform(action, style=style, performer=performer, fps=30.0, seed=1).motion
+        motion = acted(action, style=style, performer=performer, fps=30.0, seed=1).motion
         beyond = np.degrees(excess(LIMITS[performer], motion.rotations)).max(axis=0)
         worst = int(beyond.argmax())
         assert beyond[worst] < 0.5, (style, performer, motion.skeleton.names[worst])
@@ -58,7 +58,7 @@ def test_joints_stay_within_human_limits_in_every_style_and_body(
 
 @pytest.mark.parametrize(("action", "longest"), [("box", 0.30), ("kick", 0.80)])
 def test_a_step_goes_straight_to_where_it_lands(action: str, longest: float) -> None:
-    performance = perform(action, fps=60.0)
+    performance = acted(action, fps=60.0)
     joint = performance.motion.skeleton.index("LeftFoot")
     ankle = joint_transforms(performance.motion)[0][:, joint, ::2]
     for swing in runs(~performance.grounded("left")):
@@ -82,7 +82,7 @@ def test_a_step_goes_straight_to_where_it_lands(action: str, longest: float) -> 
     ],
 )
 def test_the_ends_of_the_ranges_hold_as_well(action: str, style: str, parameters: dict[str, object]) -> None:
-    performance = perform(action, style=style, seconds=2.5, **parameters)
+    performance = acted(action, style=style, seconds=2.5, **parameters)
     assert longest_slide(performance, PERFORMERS["alex"]) < 0.003
     assert deepest_sink(performance, PERFORMERS["alex"]) < 0.002
     assert np.all(knee_bends(performance)[..., 0] > np.radians(2.0))
@@ -90,7 +90,7 @@ def test_the_ends_of_the_ranges_hold_as_well(action: str, style: str, parameters
 
 @pytest.mark.parametrize("action", ["walk", "run", "walk_to_run", "hop"])
 def test_feet_leave_the_floor_between_contacts(action: str) -> None:
-    performance = perform(action, seconds=3.0)
+    performance = acted(action, seconds=3.0)
     both = performance.grounded("left") & performance.grounded("right")
     neither = ~(performance.grounded("left") | performance.grounded("right"))
     assert both.any() == (action in ("walk", "walk_to_run"))
@@ -99,7 +99,7 @@ def test_feet_leave_the_floor_between_contacts(action: str) -> None:
 
 @pytest.mark.parametrize("action", ["run", "jump"])
 def test_the_hips_fall_freely_in_flight(action: str) -> None:
-    performance = perform(action, seconds=3.0, fps=240.0)
+    performance = acted(action, seconds=3.0, fps=240.0)
     height = performance.motion.root_positions[:, 1]
     acceleration = np.diff(height, n=2) * 240.0**2
     aloft = ~(performance.grounded("left") | performance.grounded("right"))
@@ -115,7 +115,7 @@ def test_someone_standing_has_the_centre_of_mass_over_the_feet() -> None:
     from poise.skeleton.mass import segment_masses
 
     for style in STYLES:
-        motion = perform("idle", style=style, fps=30.0).motion
+        motion = acted("idle", style=style, fps=30.0).motion
         positions, matrices = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
         masses = segment_masses(motion.skeleton)
         points = positions + np.einsum("fjab,jb->fja", matrices, masses.centre)

@@ -1,5 +1,6 @@
 """Contact sheets, animations and posed figures as files that people look at."""
 
+import re
 import sys
 
 import numpy as np
@@ -8,7 +9,7 @@ from PIL import Image
 
 from bodies import moving, person, stepping
 from poise import pictures
-from poise.errors import InvalidValueError, MissingExtraError, UnknownNameError
+from poise.errors import InvalidValueError, MissingExtraError, UnknownNameError, installing
 from poise.formats.files import FileAccessError
 from poise.motion.markers import Markers
 from poise.skeleton import Pose, Skeleton
@@ -160,7 +161,7 @@ def test_a_picture_without_a_folder_to_lie_in_is_refused(tmp_path, name):
 def test_mp4_without_opencv_says_what_to_install(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "cv2", None)
     monkeypatch.setitem(sys.modules, "av", None)
-    with pytest.raises(MissingExtraError, match=r"poise\[video\]"):
+    with pytest.raises(MissingExtraError, match=re.escape(installing("video"))):
         pictures.animate(standing_still(2), tmp_path / "still.mp4", size=(64, 64))
     assert list(tmp_path.iterdir()) == []
 

@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from bodies import person
 from poise.geometry import rotations
 from poise.pictures import raster
-from poise.pictures.scene import Figure, Floor, figure, marker, render
-from poise.pictures.view import fitted, looking
+from poise.pictures.mannequin import build_mannequin
+from poise.pictures.scene import Figure, Floor, figure, fitted, looking, marker, render
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.mannequin import build_mannequin
 
 SIZE = (240, 240)
 

@@ -6,12 +6,10 @@ __getattr__ = lazily(
     __name__,
     {
         "camera_pictures": "draw_stages",
-        "camera_takes": "open_cameras perform_take",
+        "camera_takes": "before_cameras film open_cameras perform_take simulator_of",
         "foot_targets": "constraints_of contacts_in",
         "image": "save_overlay",
         "keyframing_keys": "script_text",
         "keyframing_script": "read_script",
-        "marker_files": "save_report",
-        "simulated_cameras": "before_cameras film simulator_of",
     },
 )

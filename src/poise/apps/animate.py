@@ -4,58 +4,40 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Float
 
 from poise.apps.animate_script import read_animate_script
 from poise.errors import InvalidValueError
-from poise.motion.motion import Motion
 from poise.priors.abilities import motion_model_of
-from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.model_file import load
+from poise.priors.prior import Prior
+from poise.priors.terms import Unknowns
 from poise.solvers.given import Given, constraints_from
-from poise.solvers.motion_map import solve_motion
-from poise.solvers.motion_start import motion_start
-from poise.solvers.trajectory import Trajectory
-from poise.types import Array, Progress
+from poise.solvers.sequence import Frame, keyed_frames, solve_motion, solve_terms, targets_of
+from poise.solvers.solution import MotionSolution
+from poise.solvers.terms import STIFF
+from poise.types import Progress
 
-
-@dataclass(frozen=True, eq=False)
-class Animated:
-    """An animation, its latent path, and the residuals of its constraints."""
-
-    motion: Motion
-    latents: Float[Array, "frames latent"]
-    trajectory: Trajectory
-
-    @cached_property
-    def worst(self) -> float:
-        """The largest residual of any constraint, in metres (or radians)."""
-        left = (self.trajectory.residuals(frame).values() for frame in range(len(self.motion)))
-        return max((value for values in left for value in values), default=0.0)
-
-    @property
-    def unmet(self) -> tuple[int, ...]:
-        """Frames with a constraint that could not be met."""
-        return self.trajectory.unmet
+LATENT_STIFF = (
+    1e-4  # metres, radians: tolerance of constraints in the steps of a model whose latent points follow them
+)
 
 
 def animate(
-    prior: DynamicsPrior,
+    prior: Prior,
     frames: Sequence[Given] | str | os.PathLike[str],
     *,
     fps: float | None = None,
     name: str = "",
     seed: int = 0,
     progress: Progress = lambda _done, _all: None,
-) -> Animated:
+) -> MotionSolution:
     """Return the most likely motion that meets the constraints of every frame, or those of a constraint file.
 
-    A file has its own frame rate; for frames, give `fps`.
+    Any prior will do; a model of motion (`MotionModel`) gives its own objective and start. A file has its own frame
+    rate; for frames, give `fps`.
     """
     if isinstance(frames, str | os.PathLike):
         script = read_animate_script(Path(frames))
@@ -67,17 +49,15 @@ def animate(
         raise InvalidValueError(
             "no frame has a constraint; to run the model without constraints, use poise simulate"
         )
-    start = motion_start(prior, wanted, fps=fps, rng=np.random.default_rng(seed))
-    trajectory, latents = solve_motion(prior, wanted, start, fps=fps, progress=progress)
-    return Animated(trajectory.motion(fps, name=name), latents, trajectory)
-
-
-def load_dynamics(path: Path) -> DynamicsPrior:
-    """Load a motion model from a file; raise if it models poses only."""
-    prior = load(path)
-    found = motion_model_of(prior)
-    if found is None:
-        raise InvalidValueError(
-            f"{path.name} is a {prior.kind} model, which has no motion; learn a model of kind dynamics"
-        )
-    return found
+    asked, model = [Frame(own) for own in wanted], motion_model_of(prior)
+    if model is None:
+        start = keyed_frames(prior, asked, fps=fps)
+        found = solve_motion([prior], asked, fps=fps, start=start, progress=progress)
+        return replace(found, name=name)
+    targets, count = targets_of(prior.space, wanted, fps), len(wanted)
+    terms = model.motion_terms(targets, frames=count, fps=fps)
+    near = model.motion_start(targets, frames=count, fps=fps, rng=np.random.default_rng(seed))
+    near = near or Unknowns(keyed_frames(prior, asked, fps=fps))
+    stiff = LATENT_STIFF if any(term.latent for term in terms) else STIFF
+    found = solve_terms(prior, wanted, terms, near, fps=fps, stiff=stiff, progress=progress)
+    return replace(found, name=name)

@@ -14,8 +14,15 @@ from poise.errors import InvalidValueError
 from poise.types import Array, Progress
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
-from poise.vision.boards import Board, BoardView
-from poise.vision.calibrate import LensCalibration, RigCalibration, calibrate_rig, on_floor, placed_board
+from poise.vision.calibrate import (
+    Board,
+    BoardView,
+    LensCalibration,
+    RigCalibration,
+    calibrate_rig,
+    on_floor,
+    placed_board,
+)
 from poise.vision.colours import Colours
 from poise.vision.correspond import Matcher, epipolar_distances, exclusive
 from poise.vision.lens import LensCamera

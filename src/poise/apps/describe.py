@@ -8,7 +8,7 @@ import numpy as np
 
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
-from poise.motion.stillness import still_joints
+from poise.motion.ranges import still_joints
 
 
 def describe(value: Motion | Markers) -> dict[str, Any]:

@@ -37,14 +37,15 @@ import numpy as np
 
 from poise.apps.constraint_tables import Timed, timed_constraints
 from poise.apps.keyframing_script import Rate
-from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
+from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, fuse
+from poise.capture.sources import read_columns, read_markers
 from poise.errors import InvalidValueError
 from poise.formats.camera_file import read_camera
 from poise.formats.tables import Among, FieldError, Range, Read, read_declared
-from poise.performance.setup import read_columns, read_take
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.skeleton import Skeleton
+from poise.solvers.solution import MotionSolution
 
 CHANNELS = {PLACES: "xyz", TURNS: "wxyz", PIXELS: "uv"}
 
@@ -64,8 +65,7 @@ class _SourceFile:
     def feed(self, name: str, skeleton: Skeleton, fps: float) -> Feed:
         """The source's data for the joints that the body has."""
         if self.gives == PLACES:
-            take = read_take(str(self.file), fps=fps)
-            assert take is not None, "a file is not live"
+            take = read_markers(self.file, fps=fps)
             labels, values, rate = list(take.labels), take.points, take.fps
         else:
             labels, values, rate = read_columns(self.file, fps, CHANNELS[self.gives])
@@ -93,7 +93,7 @@ class _TakeFile:
             raise FieldError("sources", "there are no sources: give [sources.NAME] with a file and its noise")
 
 
-def fuse_take(path: Path, model: Prior | None = None) -> Fused:
+def fuse_take(path: Path, model: Prior | None = None) -> MotionSolution:
     """Fuse the sources of a take file into a motion; a given model replaces the file's own."""
     file = read_declared(_TakeFile, path)
     prior = model or load(file.model)

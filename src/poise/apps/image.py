@@ -9,16 +9,15 @@ from typing import TYPE_CHECKING, Any
 
 from poise.apps.outputs import save
 from poise.capture.image_files import Points, Shot, check_points
-from poise.capture.image_placing import View
-from poise.capture.image_poses import Explanation, explain
-from poise.capture.people.focal import with_focal
-from poise.capture.people.take import CapturedPerson, capture_person
-from poise.capture.photos import ALTERNATIVES, focal_of
+from poise.capture.people.take import capture_person
+from poise.capture.photos import ALTERNATIVES, Explanation, View, explain, focal_of
 from poise.formats.files import make_folder
 from poise.skeleton.skeleton import Pose
+from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Model, space_of
 from poise.vision.people.person import Person
 from poise.vision.people.photos import person_in_photo, points_of, watched_in_photo
+from poise.vision.people.unknown_camera import with_focal
 
 if TYPE_CHECKING:
     from PIL import Image
@@ -30,7 +29,7 @@ class FoundInPhoto:
 
     person: Person
     points: Points
-    body: CapturedPerson
+    body: MotionSolution
 
     @property
     def pose(self) -> Pose:
@@ -106,7 +105,7 @@ def report_found(found: FoundInPhoto) -> dict[str, Any]:
         "root_position": found.pose.root_position.tolist(),
         "camera_position": found.body.cameras[0].centre.tolist(),
         "rotations_wxyz": dict(zip(names, found.pose.rotations.tolist(), strict=True)),
-        "uncertainty_cm": dict(zip(names, (100.0 * found.body.sigmas[0]).round(1).tolist(), strict=True)),
+        "uncertainty_cm": dict(zip(names, (100.0 * found.body.deviations[0]).round(1).tolist(), strict=True)),
     }
 
 

@@ -1,6 +1,6 @@
 """Make a motion from a keyframe script: a few handles on paths, the rest of the body by a learned model.
 
-Grochow et al. 2004, section 7.2. Frames are solved one after the other and then all together (`solvers.trajectory`).
+Grochow et al. 2004, section 7.2. Frames are solved one after the other and then all together (`solvers.sequence`).
 """
 
 from __future__ import annotations
@@ -8,73 +8,27 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.apps.keyframing_bearing import balances_of, headings_of, places_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import PoiseError, SkeletonError
-from poise.geometry import rotations
-from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, floor
-from poise.solvers.trajectory import Frame, Smoothness, Trajectory, frame_by_frame, solve_trajectory
+from poise.solvers.posture import FORWARD, Manner, Posture
+from poise.solvers.sequence import Frame, Smoothness, frame_by_frame, solve_motion
+from poise.solvers.solution import MotionSolution
 from poise.types import Array, Progress
 
-MET = 0.01  # metres: largest distance of a handle from its path that counts as met
-TURNED = np.radians(1.0)  # the same for the rotation of its joint
 _POLL = 0.2  # seconds between checks of a watched file
-
-
-@dataclass(frozen=True, eq=False)
-class Keyframed:
-    """The motion, and each handle's distance from its path and rotations in every frame (NaN if free)."""
-
-    motion: Motion
-    distances: Mapping[Handle, Float[Array, "frames"]]
-    trajectory: Trajectory
-    angles: Mapping[str, Float[Array, "frames"]]
-
-    @property
-    def worst(self) -> float:
-        """The largest distance of any handle from its path, in metres; 0 if there are no paths."""
-        return _largest(self.distances.values())
-
-    @property
-    def worst_turn(self) -> float:
-        """The largest angle between a handle's joint and its keys, in radians; 0 without rotation keys."""
-        return _largest(self.angles.values())
-
-    def misses(self) -> list[str]:
-        """The targets that were not reached, when and by how much, in words."""
-        far = [
-            f"{handle.joint} cannot reach its path {self._when(left > MET)}; "
-            f"it misses by up to {1000 * np.nanmax(left):.0f} mm"
-            for handle, left in self.distances.items()
-            if np.any(left > MET)
-        ]
-        return far + [
-            f"{name} cannot rotate to its keys {self._when(left > TURNED)}; up to {np.degrees(np.nanmax(left)):.0f} "
-            "degrees are missing"
-            for name, left in self.angles.items()
-            if np.any(left > TURNED)
-        ]
-
-    def _when(self, late: Bool[Array, "frames"]) -> str:
-        frames = np.flatnonzero(late)
-        first, last = frames[[0, -1]] / self.motion.fps
-        return (
-            f"at {first:.2f} s"
-            if len(frames) == 1
-            else f"in {len(frames)} frames from {first:.2f} to {last:.2f} s"
-        )
 
 
 def keyframe(
@@ -84,7 +38,7 @@ def keyframe(
     heading: bool = True,
     balance: bool = True,
     progress: Progress = lambda _done, _all: None,
-) -> Keyframed:
+) -> MotionSolution:
     """Return the motion of a script or of its file, on the body of the model.
 
     By default, hips softly face the walking direction of the feet and the weight stays over them; `heading` and
@@ -97,7 +51,8 @@ def keyframe(
         keeps_balance=script.keeps_balance and balance,
     )
     names, weights = script.weights()
-    return keyframe_in(script, _priors(script, prior, names), weights, progress=progress)
+    priors = _priors(script, prior, names)
+    return _held_pose(script, priors) or keyframe_in(script, priors, weights, progress=progress)
 
 
 def keyframe_in(
@@ -106,15 +61,33 @@ def keyframe_in(
     weights: Float[Array, "frames styles"],
     *,
     progress: Progress = lambda _done, _all: None,
-) -> Keyframed:
+) -> MotionSolution:
     """The motion of a script under priors of one skeleton, with each frame's weights over them."""
-    paths, frames = plan(script, priors, weights)
-    trajectory = solve_trajectory(
-        priors, frames, fps=script.fps, smoothness=_smoothness(script), progress=progress
+    made = solve_motion(
+        priors,
+        plan(script, priors, weights),
+        fps=script.fps,
+        smoothness=_smoothness(script),
+        progress=progress,
     )
-    motion = trajectory.motion(script.fps, name=script.name)
-    distances, angles = _distances(trajectory, paths, script.times), _angles(trajectory, script)
-    return Keyframed(motion, distances, trajectory, angles)
+    return replace(made, name=script.name)
+
+
+def _held_pose(script: Script, priors: Sequence[Prior]) -> MotionSolution | None:
+    """A script whose keys are all of one moment is a pose, which is held; None for others."""
+    times = [path.times for path in script.paths] + [turn.times for turn in script.turns]
+    moments = np.unique(np.concatenate([*times, np.empty(0)]))
+    if len(moments) != 1 or script.pins or script.constraints or len(priors) > 1:
+        return None
+    _check_handles(script, priors[0])
+    forward = script.heading or (FORWARD if script.keeps_heading else None)
+    manner = Manner(
+        script.floor, heading=forward, keeps_heading=script.heading is not None, balance=script.keeps_balance,
+        arms=script.keeps_balance,
+    )  # fmt: skip
+    (asked,) = follow(script.paths, script.turns, moments)
+    held = Posture(priors[0]).solve(asked, manner)
+    return MotionSolution([held] * len(script.times), script.fps, name=script.name)
 
 
 def plan(
@@ -123,11 +96,10 @@ def plan(
     weights: Float[Array, "frames styles"],
     *,
     span: tuple[int, int] = (0, sys.maxsize),
-) -> tuple[list[HandlePath], list[Frame]]:
-    """The path of every handle, including pins, and the constraints of all frames, or of a range of them."""
+) -> list[Frame]:
+    """The constraints of all frames, or of a range of them."""
     _check_handles(script, priors[0])
-    paths = _with_pins(script, priors, weights)
-    return paths, _frames(script, paths, weights, priors[0], span)
+    return _frames(script, _with_pins(script, priors, weights), weights, priors[0], span)
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
@@ -250,29 +222,3 @@ def _frames(
             followed, facing, carried, weights[some].tolist(), strict=True
         )
     ]
-
-
-def _distances(
-    trajectory: Trajectory, paths: Sequence[HandlePath], times: Float[Array, "frames"]
-) -> dict[Handle, Array]:
-    space = trajectory.space
-    handles = space.handles([path.handle for path in paths])
-    reached = np.stack([space.handle_positions(q, handles)[0] for q in trajectory.q])
-    return {
-        path.handle: np.linalg.norm(reached[:, number] - path.at(times), axis=1)
-        for number, path in enumerate(paths)
-    }
-
-
-def _angles(trajectory: Trajectory, script: Script) -> dict[str, Array]:
-    space, found = trajectory.space, {}
-    turned = rotations.quaternion_from_matrix(space.forward(trajectory.q)[1])
-    for turn in script.turns:
-        joint = space.skeleton.index(turn.handle.joint)
-        found[turn.handle.joint] = rotations.geodesic_distance(turned[:, joint], turn.at(script.times))
-    return found
-
-
-def _largest(lacking: Iterable[Float[Array, "frames"]]) -> float:
-    """The largest number, ignoring NaN; 0 if there are none."""
-    return max((float(np.nanmax(left)) for left in lacking if np.isfinite(left).any()), default=0.0)

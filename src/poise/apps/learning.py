@@ -1,4 +1,4 @@
-"""Read motions and learn a model from them: `poise.learn`, and the input of `poise learn`."""
+"""Learn models from clips; look at a style's latent space, and take poses from it."""
 
 from __future__ import annotations
 
@@ -7,13 +7,21 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poise.errors import InvalidValueError
+import numpy as np
+from PIL import Image
+
+from poise.apps.outputs import save
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import extensions, motion_files, read
+from poise.formats.files import make_folder
 from poise.motion.motion import Motion
+from poise.priors.abilities import latent_of, simulator_of
+from poise.priors.latent.prior import LatentPrior, sample_latents, standing_pose
+from poise.priors.model_file import load
+from poise.skeleton.skeleton import Pose
 
 if TYPE_CHECKING:
-    from poise.priors.model_file import Storable
-    from poise.priors.registry import PriorOptions
+    from poise.priors.registry import PriorOptions, Storable
 
 Clip = Motion | str | os.PathLike[str]
 
@@ -47,8 +55,7 @@ def calibrated(
 ) -> Storable:
     """A model of a kind with its training frames and its held-out calibration."""
     from poise.priors import registry
-    from poise.priors.held_out import kept
-    from poise.priors.known_frames import KnownFrames
+    from poise.priors.evidence import KnownFrames, kept
     from poise.solvers.calibration import calibrate
 
     again = getattr(registry.PRIORS.named(kind), "learns_again", True)
@@ -87,3 +94,66 @@ def read_motion(path: Path, **options: Any) -> Motion:
     if not isinstance(motion, Motion):
         raise InvalidValueError(f"{path.name} holds markers; this needs the motion of a skeleton")
     return motion
+
+
+VIEWS = ("map", "annealed", "mixture", "curve")
+_COLUMNS = 8  # of a page of samples, at most
+
+
+def load_style(path: Path) -> LatentPrior:
+    """Load a style from a model file; raise for models without a latent space."""
+    prior = latent_of(load(path))
+    if prior is None:
+        raise InvalidValueError(
+            f"{path.name} is not a style, so it has no latent space; learn a model of kind style"
+        )
+    return prior
+
+
+def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Image.Image:
+    """A map with poses, the three annealed models, a mixture of Gaussians beside it, or the learning curve."""
+    from poise.pictures.latent_map import (
+        draw_annealed_maps,
+        draw_latent_map,
+        draw_learning_curve,
+        draw_mixture,
+    )
+
+    motions = simulator_of(prior)
+    if view == "map" and motions is not None:
+        from poise.pictures.latent_paths import draw_latent_paths
+
+        return draw_latent_paths(motions)
+    if view == "map":
+        return draw_latent_map(prior, seed=seed)
+    if view == "annealed":
+        return draw_annealed_maps(prior)
+    if view == "curve":
+        return draw_learning_curve(prior)
+    if view == "mixture":
+        return draw_mixture(prior, seed=seed)
+    raise UnknownNameError("view of a latent space", view, VIEWS)
+
+
+def save_picture(image: Image.Image, path: Path) -> Path:
+    """Write a picture as PNG, creating its folder if needed."""
+    from poise import pictures
+
+    make_folder(path.parent)
+    return pictures.save(image, path)
+
+
+def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
+    """Poses at latent points about as likely as the training poses."""
+    places = sample_latents(prior, count, np.random.default_rng(seed))
+    return [standing_pose(prior, x) for x in places]
+
+
+def save_samples(poses: list[Pose], path: Path) -> Path:
+    """Save poses as a page of pictures, or as the frames of a motion file."""
+    if path.suffix.lower() != ".png":
+        return save(Motion.of_poses(poses, name="samples"), path)
+    from poise import pictures
+
+    named = {str(number): pose for number, pose in enumerate(poses, start=1)}
+    return save_picture(pictures.draw_panels(named, size=(220, 320), columns=min(_COLUMNS, len(named))), path)

@@ -21,7 +21,7 @@ from poise.skeleton.skeleton import Pose
 from poise.types import Array, Progress
 
 if TYPE_CHECKING:
-    from poise.priors.model_file import Storable
+    from poise.priors.registry import Storable
 
 
 STILLS = (".png",)
@@ -109,8 +109,8 @@ def show(value: Savable, **options: Any) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """A solution's pose; anything else unchanged."""
-    return getattr(value, "pose", value)
+    """The pose or the motion of a solution; anything else unchanged."""
+    return getattr(value, "pose", getattr(value, "motion", value))
 
 
 def _on_character(value: Any, character: str | os.PathLike[str], name: str) -> Motion:
@@ -125,7 +125,8 @@ def _on_character(value: Any, character: str | os.PathLike[str], name: str) -> M
 
 
 def _save_model(model: Savable | Storable, path: Path) -> Path:
-    from poise.priors.model_file import Storable, save  # compiled, like the models
+    from poise.priors.model_file import save
+    from poise.priors.registry import Storable  # compiled, like the models
 
     if not isinstance(model, Storable):
         raise InvalidValueError(

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+import threading
+from collections import OrderedDict
+from collections.abc import Collection
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,32 +14,22 @@ import numpy as np
 from poise.apps.outputs import STILLS, save, save_claims
 from poise.errors import InvalidValueError
 from poise.formats.tables import read_table
-from poise.priors.known_frames import KnownFrames
+from poise.priors.evidence import KnownFrames
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.skeleton.clearance import depths
-from poise.skeleton.roles import MAIN_ROLES, SIDES
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.roles import MAIN_ROLES
+from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing
-from poise.solvers.constraints import (
-    Constraint,
-    LookAt,
-    Orientation,
-    Position,
-    Projection,
-    Vector,
-    constraint_from,
-)
+from poise.solvers.constraints import Constraint, LookAt, Vector, constraint_from
 from poise.solvers.corrections import Corrections
 from poise.solvers.given import Given, constraints_from
-from poise.solvers.problem import Settings
+from poise.solvers.posture import FORWARD, Manner, Posture, posed, settings_of
 from poise.solvers.solution import Solution
-from poise.solvers.solve import solve
 from poise.solvers.uncertainty import Suggestion
 
-Places = dict[int, np.ndarray]  # of joints, in metres
-
-LONG_FINISH = 600  # steps for a body hanging on a high handle to come down
+KEPT_MODELS, KEPT_SOLVERS = 4, 8  # for `pose`, by model, and by its handles
+_KEPT = threading.local()
 FAR = 0.01  # metres or radians: smallest miss of a constraint that is reported
 SUGGESTED = 3  # handles to add in a JSON report
 OVERHANGS = 0.03  # metres beyond the support at which a body would fall
@@ -63,70 +54,39 @@ def pose(
     balance, lets idle arms hang and keeps its limbs apart, unless the model has learned otherwise: `floor`, `heading`,
     `balance` and `apart` switch that off. `poise.solve` adds no such defaults.
     """
-    prior, settings = model or _people(), Settings(tolerance=tolerance)
-    skeleton, asked = prior.space.skeleton, constraints_from(given)
+    prior, asked = model or _people(), constraints_from(given)
     asked += [] if look_at is None else [LookAt("head", look_at)]
-    handles = _placed(asked, skeleton)
-    turned = _says_facing(skeleton, handles, asked)
-    if floor:
-        asked += bearing.on_the_floor(skeleton)
-    forward = np.array([0.0, 0.0, 1.0]) if heading and not turned else None
-    if forward is not None:
-        asked.append(bearing.facing(forward, skeleton, at=np.zeros(3)))
-    if balance:
-        asked += bearing.hanging(skeleton, busy=list(handles), at=np.zeros(3), heading=forward)
-    find = solve if corrections is None else Corrections.load(corrections).solve
-    solution = find(prior, asked, settings=settings)
-    stands = bearing.standing(solution.pose) if floor and not _has_feet(skeleton, handles) else None
-    weight = _weight(solution, handles) if balance else None
-    more = [found for found in (stands, weight) if found is not None]
-    more += bearing.apart(solution.pose) if apart else []
-    if not more:
-        return solution
-    longer = replace(settings, finish_steps=LONG_FINISH) if stands is not None else settings
-    return find(prior, [*asked, *more], start=solution.q, settings=longer)
+    manner = Manner(
+        0.0 if floor else None,
+        heading=FORWARD if heading else None,
+        balance=balance,
+        arms=balance,
+        apart=apart,
+    )
+    if corrections is None:
+        return _posture(prior, tolerance).solve(asked, manner)
+    layer = Corrections.load(corrections)
+
+    def find(constraints: list[Constraint], start: np.ndarray | None, patient: bool) -> Solution:
+        return layer.solve(prior, constraints, start=start, settings=settings_of(tolerance, patient=patient))
+
+    return posed(asked, prior.space.skeleton, manner, find)
+
+
+def _posture(prior: Prior, tolerance: float) -> Posture:
+    """A posture of this thread, since solvers have state; it keeps its model alive, so that `id` stays unique."""
+    kept: OrderedDict[object, Posture] = _KEPT.__dict__.setdefault("postures", OrderedDict())
+    key = id(prior), tolerance
+    if key not in kept:
+        kept[key] = Posture(prior, tolerance=tolerance, kept=KEPT_SOLVERS)
+        if len(kept) > KEPT_MODELS:
+            kept.popitem(last=False)
+    return kept[key]
 
 
 @cache
 def _people() -> Prior:
     return load()
-
-
-def _placed(asked: Sequence[Constraint], skeleton: Skeleton) -> Places:
-    """The joints with target positions, and those positions."""
-    return {
-        skeleton.index(one.handle if isinstance(one.handle, str) else one.handle.joint): np.asarray(
-            one.target
-        )
-        for one in asked
-        if isinstance(one, Position)
-    }
-
-
-def _weight(solution: Solution, handles: Places) -> Constraint | None:
-    """The balance constraint for a pose that is off balance; None if it is not."""
-    skeleton = solution.space.skeleton
-    held = {role for role in skeleton.roles if skeleton.index(role) in handles}
-    places = bearing.places_of(solution.pose)
-    places |= {role: handles[skeleton.index(role)] for role in places if role in held}
-    centre, _ = solution.space.centre_of_mass(solution.q)
-    falls = bearing.overhang(solution.pose, centre, held=held) > 0.0
-    return bearing.balanced(places, skeleton, held=held) if falls else None
-
-
-def _says_facing(skeleton: Skeleton, handles: Places, others: Sequence[Constraint]) -> bool:
-    """Whether handles on both sides, a rotation or a gaze determine the heading; or there are no hips to turn."""
-    sides = [
-        any(role.startswith(side) and skeleton.index(role) in handles for role in skeleton.roles)
-        for side in SIDES
-    ]
-    turned = any(isinstance(one, Orientation | LookAt | Projection) for one in others)
-    return all(sides) or turned or "pelvis" not in skeleton.roles
-
-
-def _has_feet(skeleton: Skeleton, handles: Places) -> bool:
-    """Whether a handle is on a foot."""
-    return any(role in skeleton.roles and skeleton.index(role) in handles for role in bearing.FLOOR_ROLES)
 
 
 def handle_from_text(text: str) -> tuple[str, np.ndarray]:

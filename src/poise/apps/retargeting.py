@@ -23,8 +23,8 @@ from poise.formats.tables import read_table
 from poise.geometry import rotations
 from poise.motion.carrying import carried, check_person, hips
 from poise.motion.contacts import foot_contacts
+from poise.motion.edit import retarget as on_other_limbs
 from poise.motion.motion import Motion
-from poise.motion.retarget import retarget as on_other_limbs
 from poise.motion.touching import PALM, PosedBody, hand_touches, palm_goals, palm_handles
 from poise.motion.world import joint_transforms
 from poise.skeleton.kernels import ROOT_FREEDOMS

@@ -2,14 +2,13 @@
 
 `{"open": [{"name": "Hips", "parent": null, "head": [x, y, z]}, ...]}` sets a character in its rest pose (metres, Y up)
 and returns its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ...}}` returns the position of the first
-joint and every joint's rotation (wxyz) relative to its parent and the rest pose. Each pose starts from the previous
-one; `{"rest": true}` forgets it. Errors are returned as `{"error": ...}`.
+joint and every joint's rotation (wxyz) relative to its parent and the rest pose. The same handles always give the same
+pose, that of `poise.pose`; `{"rest": true}` is answered and changes nothing. Errors are returned as `{"error": ...}`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from socketserver import StreamRequestHandler, ThreadingTCPServer
 from typing import Annotated, Any
 
@@ -24,10 +23,9 @@ from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.roles import subtree
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.solvers import bearing
+from poise.solvers.bearing import heading_of
 from poise.solvers.constraints import Position
-from poise.solvers.follow import Follower
-from poise.solvers.solve import Solver
+from poise.solvers.posture import Manner, Posture
 
 HOST, PORT = "127.0.0.1", 39550
 LONGEST = 4_000_000  # bytes per line
@@ -53,11 +51,11 @@ class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ServedCharacter:
-    """One client's character, and its last pose."""
+    """One client's character."""
 
     def __init__(self) -> None:
-        self._prior: UniversalPrior | None = None
-        self._follower: Follower | None = None
+        self._posture: Posture | None = None
+        self._manner = Manner()
 
     def answer(self, line: bytes) -> dict[str, Any]:
         """The reply to one line."""
@@ -65,34 +63,34 @@ class ServedCharacter:
             asked = msgspec.json.decode(line, type=ServedRequest)
             if asked.open is not None:
                 return self._open(asked.open)
-            if asked.rest and self._prior is not None:
-                self._follower = Follower(partial(Solver, self._prior))
+            if asked.rest and self._posture is not None:
                 return {}
             if asked.pose:
                 return self._pose(asked.pose)
             raise InvalidValueError(
                 "expected a line with open (bones), pose (positions by handle) or rest (true)"
             )
-        except (msgspec.DecodeError, RecursionError, PoiseError) as error:
+        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PoiseError) as error:
             return {"error": str(error)}
 
     def _open(self, bones: list[ServedBone]) -> dict[str, Any]:
         skeleton = below_pelvis(skeleton_of(bones))
         check_person(Motion.of_poses([Pose.rest(skeleton)]), what="the armature")
-        self._prior = UniversalPrior(skeleton)
-        self._follower = Follower(partial(Solver, self._prior))
+        self._posture = Posture(UniversalPrior(skeleton))
+        heading = heading_of(Pose.rest(skeleton))
+        x, _, z = (0.0, 0.0, 1.0) if heading is None else np.round(heading, 3).tolist()
+        self._manner = Manner(heading=(x, 0.0, z))  # as the character stands in its scene
         return {"root": skeleton.names[0], "roles": dict(skeleton.roles)}
 
     def _pose(self, places: dict[str, Place]) -> dict[str, Any]:
-        if self._prior is None or self._follower is None:
+        if self._posture is None:
             raise InvalidValueError("no character is open; send its bones first")
-        skeleton = self._prior.space.skeleton
-        asked = [Position(name, place) for name, place in places.items()]
-        solution = self._follower.step([*asked, *bearing.on_the_floor(skeleton)])
-        pose = solution.pose
+        pose = self._posture.solve(
+            [Position(name, place) for name, place in places.items()], self._manner
+        ).pose
         turns = {
             name: np.round(turn, 7).tolist()
-            for name, turn in zip(skeleton.names, pose.rotations, strict=True)
+            for name, turn in zip(pose.skeleton.names, pose.rotations, strict=True)
         }
         far = {
             name: round(float(np.linalg.norm(pose.positions[name] - np.array(place))), 4)
@@ -160,9 +158,11 @@ class _Conversation(StreamRequestHandler):
     disable_nagle_algorithm = True
 
     def handle(self) -> None:
-        """Handle lines until the client disconnects."""
+        """Handle lines until the client disconnects; a web page, which speaks HTTP, gets no answer."""
         character = ServedCharacter()
-        while line := self.rfile.readline(LONGEST):
+        while (line := self.rfile.readline(LONGEST)) and not line.rstrip().endswith(
+            (b"HTTP/1.1", b"HTTP/1.0")
+        ):
             self.wfile.write(msgspec.json.encode(character.answer(line)) + b"\n")
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
+from poise.priors.abilities import simulator_of
 from poise.priors.dynamics import simulation
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE
 from poise.priors.dynamics.simulation import Inference, plan, resampled, start_points
+from poise.priors.model_file import load
 from poise.types import Array
 
 LONGEST = 600.0  # seconds
@@ -43,6 +46,8 @@ def simulate(
     It starts at a training frame (by default of the first activity). A seed draws a sample instead of the mean. With
     plain inference the dynamics alone decide (see `simulation.simulate`).
     """
+    if not isinstance(prior, DynamicsPrior):
+        raise InvalidValueError(f"only motion models (kind dynamics) can be simulated; got {prior!r:.60}")
     if not 0.1 <= seconds <= LONGEST:
         raise InvalidValueError(f"`seconds` must be 0.1 to {LONGEST:g}; got {seconds:g}")
     if not 0.1 <= pace <= 4.0:
@@ -60,6 +65,17 @@ def simulate(
     path = run.latents[0]
     name = " to ".join(activities) or "simulated"
     return Simulated(prior.motion_of(resampled(path, fps), fps=fps, pace=pace, name=name), path)
+
+
+def load_dynamics(path: Path) -> DynamicsPrior:
+    """Load a motion model from a file; raise if it models poses only."""
+    prior = load(path)
+    found = simulator_of(prior)
+    if found is None:
+        raise InvalidValueError(
+            f"{path.name} is a {prior.kind} model, which has no motion; learn a model of kind dynamics"
+        )
+    return found
 
 
 def _first_frame(prior: DynamicsPrior, activities: Sequence[str], frame: int | None) -> int:

@@ -13,10 +13,10 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.feeds.humanoid import BONES, mirrored_place, mirrored_turn
 from poise.errors import InvalidValueError, MissingExtraError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.performance.unity import BONES, mirrored_place, mirrored_turn
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Pose, Skeleton

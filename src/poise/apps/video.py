@@ -10,16 +10,16 @@ from typing import Any
 
 import numpy as np
 
-from poise.capture.people.focal import with_focal
-from poise.capture.people.take import CapturedPerson, capture_person
-from poise.capture.people.upright import level_camera
+from poise.capture.people.take import capture_person
 from poise.errors import InvalidValueError
 from poise.formats.camera_file import focal_from_fov
 from poise.formats.files import make_folder
 from poise.priors.prior import Prior
+from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress
 from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
+from poise.vision.people.unknown_camera import level_camera, with_focal
 from poise.vision.people.watching import SeenPeople, chosen, people_of, watch_people
 from poise.vision.rig import Rig
 from poise.vision.sources import InStep, Source, Step, open_source
@@ -96,7 +96,7 @@ def capture(
     prior: Prior | None = None,
     height: float | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
-) -> CapturedPerson:
+) -> MotionSolution:
     """The body of one person (number from 1), who must be chosen if there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
     if not take.known and take.fov is None:
@@ -107,9 +107,9 @@ def capture(
     )  # fmt: skip
 
 
-def report(found: CapturedPerson) -> dict[str, Any]:
+def report(found: MotionSolution) -> dict[str, Any]:
     """The results in numbers."""
-    names, sigmas = found.motion.skeleton.names, 100.0 * found.sigmas
+    names, sigmas = found.motion.skeleton.names, 100.0 * found.deviations
     return {
         "frames": len(found.motion),
         "fps": found.motion.fps,
@@ -138,7 +138,7 @@ def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
 
 def draw_film(
     take: VideoTake,
-    found: CapturedPerson,
+    found: MotionSolution,
     path: Path,
     *,
     progress: NamedProgress = lambda _what, _done, _all: None,
@@ -155,7 +155,7 @@ def draw_film(
     return path
 
 
-def draw_sheet(take: VideoTake, found: CapturedPerson, path: Path, *, count: int = 6) -> Path:
+def draw_sheet(take: VideoTake, found: MotionSolution, path: Path, *, count: int = 6) -> Path:
     """A few moments of the film, one below the other (.png)."""
     from PIL import Image
 
@@ -172,7 +172,7 @@ def draw_sheet(take: VideoTake, found: CapturedPerson, path: Path, *, count: int
 
 def drawn_frames(
     take: VideoTake,
-    found: CapturedPerson,
+    found: MotionSolution,
     frames: Sequence[int],
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> Iterator[Any]:

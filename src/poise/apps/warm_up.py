@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from poise.priors.style.prior import StylePrior
 
 KERNELS = {
-    "kinematics": "poise.skeleton.kinematics:warm_up",
+    "kinematics": "poise.apps.warm_up:move_a_skeleton",
     "motion files": "poise.formats.number_rows:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
@@ -28,7 +28,7 @@ KERNELS = {
     "markers": "poise.apps.warm_up:track_markers",
     "performances": "poise.apps.warm_up:perform_something",
     "blends": "poise.apps.warm_up:solve_in_blends",
-    "webcams": "poise.performance.webcam:rehearse",
+    "webcams": "poise.capture.webcam:rehearse",
 }
 """Each set of kernels, and the function that compiles it: `module:function`."""
 
@@ -155,6 +155,27 @@ def _compile(name: str) -> None:
     load(KERNELS[name])()
 
 
+def move_a_skeleton() -> None:
+    """Compute positions and Jacobians of two joints, which uses every function of the kinematics."""
+    import numpy as np
+
+    from poise.skeleton import Pose, Skeleton
+    from poise.skeleton.kinematics import turns_in_world
+    from poise.skeleton.pose_space import PoseSpace
+
+    skeleton = Skeleton(("root", "end"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    space = PoseSpace(skeleton)
+    q = space.q_from_pose(Pose.rest(skeleton))
+    space.forward(q)
+    handles = space.handles(["end"])
+    space.handle_positions(q, handles)
+    space.handle_orientations(q, handles)
+    space.centre_of_mass(q)
+    space.integrate(q, np.zeros(space.freedoms))
+    pose = space.pose_from_q(q)
+    pose.world, turns_in_world(skeleton, pose.rotations)
+
+
 def draw_something() -> object:
     """Draw a small picture of a standing person, which uses every drawing kernel."""
     from poise.performer import PERFORMERS
@@ -224,15 +245,14 @@ def solve_a_sequence() -> None:
     """Solve three frames together, and a pose from three points in a picture."""
     import numpy as np
 
-    from poise.capture.image_placing import View
-    from poise.capture.image_poses import explain
+    from poise.capture.photos import View, explain
     from poise.geometry.cameras import Camera
     from poise.solvers.constraints import Position
-    from poise.solvers.trajectory import Frame, Smoothness, solve_trajectory
+    from poise.solvers.sequence import Frame, Smoothness, solve_motion
 
     style = learn_a_style()
     frames = [Frame([Position("left_hand", (0.3, 0.9 + 0.01 * number, 0.2))]) for number in range(3)]
-    solve_trajectory([style], frames, fps=30.0, smoothness=Smoothness(rounds=1))
+    solve_motion([style], frames, fps=30.0, smoothness=Smoothness(rounds=1))
     camera = Camera.looking_at((0.0, 0.9, 0.0), eye=(0.0, 1.4, 4.0))
     places = {"head": (0.0, 1.6, 0.0), "left_hand": (0.3, 0.9, 0.1), "right_foot": (-0.1, 0.1, 0.0)}
     points = {role: camera.project(np.array(place)) for role, place in places.items()}
@@ -240,14 +260,12 @@ def solve_a_sequence() -> None:
 
 
 def search_something() -> None:
-    """Search the nearest frames of a short walk, from frame to frame, over the graph and everywhere."""
+    """Search the nearest frames of a short walk, from frame to frame and everywhere."""
     from poise.library import (
         CoherentSearch,
         ExhaustiveSearch,
-        GraphSearch,
         Poses,
         QueryMetric,
-        build_graph,
         find_runs,
     )
     from poise.performer import act
@@ -257,7 +275,6 @@ def search_something() -> None:
     rows = QueryMetric.balanced(poses, handles).rows(poses, handles)
     for search in (
         CoherentSearch(find_runs(poses), rows),
-        GraphSearch(build_graph(poses), rows),
         ExhaustiveSearch(rows),
     ):
         for row in rows[:2]:
@@ -269,7 +286,7 @@ def track_markers() -> None:
     import numpy as np
 
     from poise.capture.calibration import Calibration
-    from poise.capture.marker_tracking import MarkerTracker
+    from poise.capture.tracking import MarkerTracker
     from poise.motion.virtual_markers import optical_layout, virtual_markers
     from poise.performer import act
     from poise.priors.broad import BroadPrior
@@ -280,46 +297,47 @@ def track_markers() -> None:
     worn = Calibration(walk.skeleton, layout, np.full(len(layout), 0.01), 0.0)
     tracker = MarkerTracker(BroadPrior(PoseSpace(walk.skeleton)), worn, fps=walk.fps)
     for points in virtual_markers(walk, layout).points[:2]:
-        tracker.push(points)
+        tracker.step(points)
 
 
 def perform_something() -> None:
-    """Perform a frame of a short walk from three markers and one hand, by local and by published models."""
-    from poise.performance.perform import Performance
+    """Perform a frame of a short walk from three markers and one hand, by local models."""
+    from poise.capture.performance import Performance
     from poise.performer import act
-    from poise.priors.local.prior import OURS, PUBLISHED, LocalPrior
+    from poise.priors.local.prior import LocalPrior
     from poise.skeleton.pose_space import Handle
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
     places = {name: Handle(name) for name in ("left_hand", "right_hand", "head")}
-    for method in (OURS, PUBLISHED):
-        prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)], method=method)
-        performance = Performance(prior, places)
-        performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
-        solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))]).uncertainty.suggestions()
+    prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)])
+    performance = Performance(prior, places)
+    performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
+    solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))]).uncertainty.suggestions()
 
 
 def solve_in_blends() -> None:
-    """Solve under blends: a style with a motion model, and a gaussian model with a local one."""
+    """Solve under blends: a style with a motion model, and every prior that predicts with another."""
     from poise.performer import act
     from poise.priors.blend import BlendPrior
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.priors.gaussian import GaussianPrior
     from poise.priors.local.prior import LocalPrior
+    from poise.priors.universal.prior import UniversalPrior
     from poise.solvers.constraints import Position
     from poise.solvers.solve import solve
 
     walk = [act("walk", seconds=1.0, fps=30)]
+    body = walk[0].skeleton
     in_latents = learn_a_style(), DynamicsPrior.learn(walk)
-    by_handles = GaussianPrior.learn(walk, clusters=3), LocalPrior.learn(walk)
-    for components in (in_latents, by_handles):
+    first, second, third = GaussianPrior.learn(walk, clusters=3), LocalPrior.learn(walk), UniversalPrior(body)
+    for components in (in_latents, (first, second), (second, third), (third, first)):
         solve(BlendPrior(components, (0.6, 0.4)), [Position("left_hand", (0.3, 0.9, 0.2))])
 
 
 def watch_something() -> None:
     """Detect a walker in small pictures of two cameras; does nothing without OpenCV."""
-    from poise.apps.simulated_cameras import before_cameras, simulator_of
+    from poise.apps.camera_takes import before_cameras, simulator_of
     from poise.errors import MissingExtraError
     from poise.performer import act
     from poise.vision.background import Background

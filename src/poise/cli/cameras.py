@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING, Annotated
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import Hue, Json
 from poise.errors import PoiseError
 
 if TYPE_CHECKING:
     from poise.apps.camera_calibration import Calibrated
 
-app = App(
+CAMERAS = App(
     name="cameras",
     help="Calibrate cameras with a printed board, check them, and simulate a setup.",
     help_epilogue="""\
@@ -42,13 +43,9 @@ Sync = Annotated[
     str,
     Parameter(help="How to align videos: time (they started together), flash, clap (sound) or motion."),
 ]
-Hue = Annotated[
-    str, Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
-]
-Json = Annotated[bool, Parameter(help="Print the result as JSON.")]
 
 
-@app.command
+@CAMERAS.command
 def calibrate(
     *videos: Videos,
     board: BoardSize,
@@ -89,7 +86,7 @@ def calibrate(
     print(f"{output}: {len(found.result.rig)} cameras")
 
 
-@app.command
+@CAMERAS.command
 def check(
     cameras: Annotated[Path, Parameter(help="A camera file.")],
     *videos: Videos,
@@ -132,7 +129,7 @@ def check(
         raise PoiseError(f"{cameras.name} does not fit these videos")
 
 
-@app.command
+@CAMERAS.command
 def simulate(
     clip: Annotated[Path, Parameter(help="The motion to film.")],
     *,
@@ -162,26 +159,24 @@ def simulate(
     Writes a video per camera, cams.toml, the true positions of all markers
     (truth.trc, truth.c3d) and the motion (truth.bvh).
     """
-    from poise.apps import simulated_cameras
+    from poise.apps import camera_takes
     from poise.apps.learning import read_motion
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.simulator import Conditions, front_rig
 
-    take = simulated_cameras.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
+    take = camera_takes.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
     where = (
         load_rig(rig)
         if rig is not None
         else front_rig(distance=distance, apart=apart, size=size, count=cameras)
     )
-    names = _names(markers) or list(simulated_cameras.NINE)
+    names = [name.strip() for name in markers.split(",") if name.strip()] or list(camera_takes.NINE)
     conditions = Conditions.perfect() if perfect else Conditions(lamp=lamp)
     conditions = replace(conditions, marker_colours=Colours.from_text(hue).lights(names))
     with terminal.counting("filming") as count:
-        simulator = simulated_cameras.simulator_of(
-            take, where, markers=names, conditions=conditions, seed=seed
-        )
-        filmed = simulated_cameras.film(simulator, output, empty=empty, late=late, progress=count)
+        simulator = camera_takes.simulator_of(take, where, markers=names, conditions=conditions, seed=seed)
+        filmed = camera_takes.film(simulator, output, empty=empty, late=late, progress=count)
     rows = [
         (name, f"{100 * share:.0f} %", f"{100 * filmed.seen_by_none[name]:.0f} %")
         for name, share in filmed.seen_by_two.items()
@@ -202,7 +197,3 @@ def _print_calibration(found: Calibrated) -> None:
     for lens in found.result.lenses:
         for hint in lens.hints:
             terminal.warn(f"{lens.camera.name}: {hint}")
-
-
-def _names(text: str) -> list[str]:
-    return [name.strip() for name in text.split(",") if name.strip()]

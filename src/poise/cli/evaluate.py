@@ -10,13 +10,13 @@ from typing import Annotated, Any
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.main import sentence
 from poise.cli.options import flags_of
-from poise.cli.overview import sentence
-from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, draw_report, evaluate, names_from_text
+from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, evaluate, names_from_text
 from poise.evaluation.splits import SPLITS
 from poise.formats.tables import checked
 
-app = App(
+EVALUATE = App(
     name="evaluate",
     help="Measure all methods under the same protocol: errors and time.",
     help_epilogue=f"""\
@@ -46,7 +46,7 @@ Examples:
 )
 
 
-@app.default
+@EVALUATE.default
 def evaluate_late(
     protocol: Annotated[str, Parameter(show=False)],
     *arguments: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
@@ -87,7 +87,7 @@ def command_of(name: str) -> App:
 
 
 def _measure(request: Request, json: Path | None, plots: Path | None) -> None:
-    from poise.evaluation.machine import machine, versions
+    from poise.evaluation.report import machine, versions
 
     with terminal.steps() as step:
         report = evaluate(
@@ -100,6 +100,8 @@ def _measure(request: Request, json: Path | None, plots: Path | None) -> None:
     if json is not None:
         report.write(json)
     if plots is not None:
+        from poise.evaluation.plots import draw_report
+
         with terminal.steps() as step:
             files = draw_report(request, report, plots, step)
         print("\n".join(str(file) for file in files))
@@ -113,7 +115,7 @@ def __getattr__(name: str) -> App:
 
 
 for _name in PROTOCOLS:
-    app.command(
+    EVALUATE.command(
         f"poise.cli.evaluate:{_name}", name=_name, help=sentence(ABOUT.get(_name) or PROTOCOLS[_name].about)
     )
 

@@ -1,4 +1,4 @@
-"""`poise library ...`: build, look into, search, export, thin out and check motion libraries."""
+"""Libraries of many clips: `poise library`, and public recordings to put into them: `poise data`."""
 
 from __future__ import annotations
 
@@ -11,11 +11,12 @@ from cyclopts import App, Parameter
 from poise.cli import terminal
 from poise.cli.options import AS_FOUND, Jobs, Output, ReadingOptions, Scheduler
 from poise.errors import InvalidValueError, PoiseError
+from poise.library import datasets
 
 if TYPE_CHECKING:
     from poise.library import Clip, Library
 
-app = App(
+LIBRARY = App(
     name="library",
     help_epilogue="""\
 A library is a folder: a catalogue, one file per clip, and all poses on one
@@ -36,7 +37,7 @@ Examples:
 Folder = Annotated[Path, Parameter(help="The library's folder.")]
 
 
-@app.command
+@LIBRARY.command
 def build(
     folder: Folder,
     *sources: Annotated[Path, Parameter(help="Motion files, and folders to look for them in.")],
@@ -83,7 +84,7 @@ def build(
     )
 
 
-@app.command
+@LIBRARY.command
 def info(folder: Folder, *, json: Annotated[bool, Parameter(help="Print JSON.")] = False) -> None:
     """Show what a library holds."""
     library = _open(folder)
@@ -108,7 +109,7 @@ def info(folder: Folder, *, json: Annotated[bool, Parameter(help="Print JSON.")]
         terminal.warn(f"not in it: {Path(source).name}: {reason}")
 
 
-@app.command
+@LIBRARY.command
 def search(
     folder: Folder,
     *words: Annotated[str, Parameter(help="Words in a clip's name, tags or performer; all must match.")],
@@ -122,7 +123,7 @@ def search(
     """List clips by words, or frames by a pose."""
     library = _open(folder)
     if like is not None:
-        from poise.library.pose_search import frames_like
+        from poise.library.store import frames_like
 
         hits = frames_like(library, like, second=at, count=count)
         lines = [(clip, f"{second:.3f}", f"{degrees:.2f}") for clip, second, degrees in hits]
@@ -137,7 +138,7 @@ def search(
     terminal.note(_amount(found))
 
 
-@app.command
+@LIBRARY.command
 def export(
     folder: Folder,
     clip: Annotated[str, Parameter(help="The clip's name.")],
@@ -154,7 +155,7 @@ def export(
     print(f"{output}: {len(motion)} frames, {terminal.file_size(output)}")
 
 
-@app.command
+@LIBRARY.command
 def remove(folder: Folder, *clips: Annotated[str, Parameter(help="Names of clips.")]) -> None:
     """Take clips out of a library."""
     if not clips:
@@ -164,7 +165,7 @@ def remove(folder: Folder, *clips: Annotated[str, Parameter(help="Names of clips
     print(f"{folder}: {len(clips)} clips removed; {_amount(library.clips)} left")
 
 
-@app.command
+@LIBRARY.command
 def check(
     folder: Folder,
     *,
@@ -212,3 +213,59 @@ def _shown(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{name} {count}" for name, count in value.items())
     return ", ".join(value) if isinstance(value, list) else str(value)
+
+
+DATA = App(
+    name="data",
+    help_epilogue="""\
+The recordings are the CMU motion capture database, as BVH. They are stored in
+POISE_CACHE, or in the platform's cache folder. POISE_DATA_URL selects another
+mirror (with 007/07_01.bvh in it).
+
+Examples:
+  poise data list
+  poise data list boxing
+  poise data get 07_01
+  poise info $(poise data get 07)
+""",
+)
+
+
+@DATA.command(name="list")
+def list_clips(
+    words: Annotated[str, Parameter(help="Only clips with this in their name or description.")] = "",
+) -> None:
+    """List the clips that can be downloaded, and which are here already."""
+    wanted = words.casefold()
+    clips = [clip for clip in datasets.catalogue() if wanted in f"{clip.name} {clip.description}".casefold()]
+    terminal.print_table(
+        ("clip", "size", "here", "what"),
+        (
+            (clip.name, terminal.size(clip.bytes), "yes" if clip.path.exists() else "", clip.description)
+            for clip in clips
+        ),
+    )
+    terminal.note(
+        f"{len(clips)} clips. Fetch one with `poise data get 07_01`, all of a subject with `poise data get 07`."
+    )
+    terminal.note(datasets.LICENCE)
+
+
+@DATA.command
+def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")]) -> None:
+    """Download clips into the cache and print their paths.
+
+    An interrupted download resumes. Every file is checked against its checksum; a
+    clip outside the list against that of its first download.
+    """
+    if not names:
+        raise InvalidValueError("name a clip (07_01) or a subject (07) to fetch; see poise data list")
+    clips = [clip for name in names for clip in datasets.find(name)]
+    for clip in clips:
+        print(_fetch(clip))
+    terminal.note(datasets.LICENCE)
+
+
+def _fetch(clip: datasets.RemoteClip) -> Path:
+    with terminal.counting(f"{clip.name} {clip.description}", download=True) as report:
+        return datasets.fetch(clip, progress=report)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 from cyclopts import Parameter
 
 from poise.cli import terminal
-from poise.cli.overview import sentence
+from poise.cli.main import sentence
 from poise.formats.tables import declared
 
 if TYPE_CHECKING:
@@ -67,6 +67,18 @@ Onto = Annotated[
 ]
 Start = Annotated[float | None, Parameter(help="Start at this second.")]
 End = Annotated[float | None, Parameter(help="End at this second.")]
+Hue = Annotated[
+    str, Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
+]
+Json = Annotated[bool, Parameter(help="Print the result as JSON.")]
+ModelFile = Annotated[Path, _NAME, Parameter(help="The model file to write.")]
+Style = Annotated[Path, Parameter(help="A style written by poise learn --kind style.")]
+MotionModel = Annotated[Path, Parameter(help="A model written by poise learn --kind dynamics.")]
+WayPicture = Annotated[Path | None, Parameter(help="Also draw the path through the latent space.")]
+Height = Annotated[float | None, Parameter(help="The person's height in metres, if known.")]
+Uncertainty = Annotated[
+    bool, Parameter(help="Also write the uncertainty of each joint, per frame (.uncertainty.json).")
+]
 Jobs = Annotated[int, Parameter(help="The number of processes.")]
 Scheduler = Annotated[str, Parameter(help="Use the dask cluster at this address (tcp://host:8786) instead.")]
 
@@ -108,7 +120,7 @@ def write_motion(motion: Motion | Markers, output: Path, *, onto: Path | None = 
 
 def draw_way(prior: DynamicsPrior, name: str, latents: Array, picture: Path) -> str:
     """Draw a motion's path in the latent space of its model; return what was drawn, in words."""
-    from poise.apps.latent import save_picture
+    from poise.apps.learning import save_picture
     from poise.pictures.latent_paths import draw_latent_paths
 
     save_picture(draw_latent_paths(prior, {name: latents}), picture)

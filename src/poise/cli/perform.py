@@ -1,37 +1,34 @@
-"""`poise perform [LIBRARY] TAKE`: a whole body from a few markers, from a file, a pipe or the network."""
+"""`poise perform [LIBRARY] TAKE`: a whole body from a few markers, sensors, cameras or a webcam, recorded or live."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Onto, OptionalOutput, OptionalPicture
-from poise.cli.perform_video import (
-    Watching,
-    perform_videos,
-    save_performed,
-    say_latency,
-    say_shortfall,
-    say_what_was_cut_off,
-)
-from poise.cli.perform_webcam import BeforeWebcam, follow_webcam
+from poise.cli.options import Hue, Onto, OptionalOutput, OptionalPicture
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from poise.performance.perform import Performance, PerformedFrame
-    from poise.performance.sensors import OrientationPerformance
-    from poise.performance.streams import Stream
+    from poise.capture.cameras import WatchedMoment
+    from poise.capture.performance import FollowedFrames, PerformedFrame
+    from poise.capture.streams import Stream
+    from poise.capture.webcam import LiveBody
     from poise.priors.prior import Prior
+    from poise.skeleton.skeleton import Skeleton
 
+_FIRST = "0"  # the default camera
 _OTHER_BODY = 0.03  # metres by which the joints of a sender may differ from the body that comes with Poise
 
-app = App(
+PERFORM = App(
     name="perform",
     help_epilogue="""\
 The library is a folder made by poise library build, or a model. A model made
@@ -87,7 +84,42 @@ Examples:
 )
 
 
-@app.default
+@dataclass(frozen=True)
+class Watching:
+    """Options of performing before cameras."""
+
+    live: Annotated[
+        bool, Parameter(help="Use cameras live and print a line of JSON per pose. Ctrl-C ends the take.")
+    ] = False
+    to: Annotated[str | None, Parameter(help="Also send each pose to HOST:PORT over OSC (VMC).")] = None
+    empty: Annotated[float, Parameter(help="Seconds of the empty room at the start.")] = 1.0
+    background: Annotated[
+        tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
+    ] = ()
+    sync: Annotated[str, Parameter(help="How to align videos: time, flash, clap (sound) or motion.")] = "time"
+    hue: Hue = ""
+    record: Annotated[
+        Path | None, Parameter(help="Keep the session in this folder, so that it can be performed again.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class BeforeWebcam:
+    """Options of performing before a webcam."""
+
+    webcam: Annotated[
+        list[str] | None,
+        Parameter(
+            help="Follow a person in front of a camera: its number (0), its address, or a video.",
+            consume_multiple=True,
+            negative=(),
+        ),
+    ] = None
+    height: Annotated[float | None, Parameter(help="With a webcam: the person's height in metres.")] = None
+    fov: Annotated[float | None, Parameter(help="Its vertical field of view in degrees, if known.")] = None
+
+
+@PERFORM.default
 def perform(
     library: Annotated[
         Path | None, Parameter(help="A motion library, or a model, best one of kind local.")
@@ -124,17 +156,17 @@ def perform(
     onto: Onto = None,
 ) -> None:
     """Drive a whole body with a few markers and a motion library, or with a webcam."""
-    from poise.performance import setup
-    from poise.performance.feeds import is_feed, markers_of
+    from poise.capture import setup, sources
+    from poise.capture.feeds import is_feed, markers_of
 
     if before.webcam is not None:
-        follow_webcam(library, before, watch, output=output, onto=onto)
+        _follow_webcam(library, before, watch, output=output, onto=onto)
         return
     alone = str(library) if library is not None and take is None else ""
     if alone.startswith("vmc:"):  # the only feed with the rotations of a whole body
         _record(alone, fps, output, onto)
         return
-    if is_feed(alone) or (alone and not video and setup.is_take(alone)):
+    if is_feed(alone) or (alone and not video and sources.is_take(alone)):
         library, take = None, alone
         noise = _OTHER_BODY if noise is None and is_feed(alone) and not sensors else noise
     if take is None and not video:
@@ -145,38 +177,33 @@ def perform(
         prior = setup.open_prior(library)
     _suggest_local(prior, library.name if library else "what comes with Poise")
     if video:
-        perform_videos(
+        _perform_videos(
             prior, video, cameras, watch, output=output, onto=onto, mapping=markers, calibrate=calibrate,
             skeletons=setup.library_skeletons(library),
         )  # fmt: skip
         return
     assert take is not None
     if sensors:
-        names = [name.strip() for name in sensors.split(",") if name.strip()]
-        _by_sensors(prior, take, names, calibrate, noise=noise or 0.0, fps=fps, output=output, onto=onto)
+        _by_sensors(prior, take, sensors, calibrate, noise=noise or 0.0, fps=fps, output=output, onto=onto)
         return
-    source = setup.read_take(take, fps=fps)
+    source = None
+    if not sources.is_live(take):
+        source = sources.of_subject(sources.read_markers(Path(take), fps=fps), None)
     with terminal.sharing("making local models for these markers") as progress:
-        performance = setup.set_up(
-            prior,
-            source,
-            mapping=markers,
-            calibration=calibrate,
-            skeletons=setup.library_skeletons(library),
-            noise=noise,
-            fps=fps,
-            markers=markers_of(take),
+        performance = setup.follower_of(
+            None if library is None and source is not None else prior, source, mapping=markers, calibration=calibrate,
+            skeletons=setup.library_skeletons(library), noise=noise, fps=fps, markers=markers_of(take),
             progress=progress,
-        )
+        )  # fmt: skip
     if source is None:
         _stream(performance, take, output, onto)
         return
     with terminal.counting(take) as report:
         frames = performance.run(source, progress=report)
-    _save(frames, source.fps, output, onto)
+    _finish(frames, [1000.0 * frame.seconds for frame in frames], source.fps, _named(output), onto, say=print)
 
 
-@app.command
+@PERFORM.command
 def placement(
     library: Annotated[Path, Parameter(help="A motion library, or a model.")],
     *,
@@ -184,8 +211,8 @@ def placement(
     output: Annotated[OptionalPicture, Parameter(help="Also draw the body with the places (.png).")] = None,
 ) -> None:
     """Find the marker places that predict a library's poses best, by trials."""
-    from poise.performance import setup
-    from poise.performance.placement import best_placement
+    from poise.capture import setup
+    from poise.capture.placement import best_placement
     from poise.priors.abilities import examples_of
 
     with terminal.working(f"opening {library.name}"):
@@ -212,20 +239,14 @@ def _suggest_local(prior: Prior, name: str) -> None:
 
 
 def _by_sensors(
-    prior: Prior,
-    take: str,
-    names: Sequence[str],
-    calibrate: Sequence[Path],
-    *,
-    noise: float,
-    fps: float,
-    output: Path | None,
-    onto: Path | None,
-) -> None:
-    from poise.performance import setup
+    prior: Prior, take: str, sensors: str, calibrate: Sequence[Path], *,
+    noise: float, fps: float, output: Path | None, onto: Path | None,
+) -> None:  # fmt: skip
+    from poise.capture import setup, sources
 
-    live = setup.is_live(take)
-    turned, rate = (None, fps) if live else setup.read_orientations(Path(take), names, fps=fps)
+    names = [name.strip() for name in sensors.split(",") if name.strip()]
+    live = sources.is_live(take)
+    turned, rate = (None, fps) if live else sources.read_orientations(Path(take), names, fps=fps)
     with terminal.sharing("making local models for these sensors") as progress:
         performance = setup.set_up_sensors(
             prior, names, calibration=calibrate, noise=noise, fps=rate, progress=progress
@@ -238,27 +259,20 @@ def _by_sensors(
         for number, frame in enumerate(turned):
             frames.append(performance.step(frame))
             report(number + 1, len(turned))
-    _save(frames, rate, output, onto)
+    _finish(frames, [1000.0 * frame.seconds for frame in frames], rate, _named(output), onto, say=print)
 
 
-def _save(frames: Sequence[PerformedFrame], fps: float, output: Path | None, onto: Path | None) -> None:
-    from poise.performance import setup
-
-    say_latency(1000.0 * setup.seconds_of(frames))
-    say_shortfall(frames)
+def _named(output: Path | None) -> Path:
     if output is None:
         raise InvalidValueError("name the file to write: poise perform TAKE -o out.bvh")
-    save_performed(frames, fps, output, onto)
-    print(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+    return output
 
 
-def _stream(
-    performance: Performance | OrientationPerformance, take: str, output: Path | None, onto: Path | None
-) -> None:
-    from poise.performance.journal import Journal
-    from poise.performance.streams import Stream
+def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: Path | None) -> None:
+    from poise.capture.journal import Journal
+    from poise.capture.streams import Stream
 
-    say_what_was_cut_off(output)
+    _say_what_was_cut_off(output)
     with Journal(output, fps=performance.fps) as journal:
         stream = Stream(performance, keep=journal.add)
         try:
@@ -266,20 +280,22 @@ def _stream(
         except KeyboardInterrupt:
             pass
         finally:  # the performance is written, however it ended
-            _finish(stream, performance, output, onto)
+            if stream.skipped:
+                terminal.warn(f"{stream.skipped} lines could not be read")
+            _finish(stream.frames, stream.milliseconds, performance.fps, output, onto)
             journal.close(saved=True)
 
 
 def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> None:
     """Record a whole body as another program sends it, as a motion; no model is needed."""
     from poise.apps.outputs import save
-    from poise.performance.feeds import open_feed
-    from poise.performance.feeds.recording import BodyRecording
-    from poise.performance.journal import Journal
+    from poise.capture.feeds import open_feed
+    from poise.capture.feeds.humanoid import BodyRecording
+    from poise.capture.journal import Journal
 
     if output is None:
         raise InvalidValueError(f"name the file to write: poise perform {take} -o take.bvh")
-    say_what_was_cut_off(output)
+    _say_what_was_cut_off(output)
     recording = BodyRecording()
     with Journal(output, fps=fps) as journal:
         try:
@@ -298,9 +314,9 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
 
 
 def _follow(stream: Stream, take: str) -> None:
-    from poise.performance import setup
-    from poise.performance.feeds import fitted, is_feed, open_feed
-    from poise.performance.streams import serve_udp
+    from poise.capture.feeds import fitted, is_feed, open_feed
+    from poise.capture.sources import udp_address
+    from poise.capture.streams import serve_udp
 
     if is_feed(take):
         for frame in fitted(open_feed(take, ready=terminal.note), stream.performance.space.skeleton):
@@ -310,21 +326,145 @@ def _follow(stream: Stream, take: str) -> None:
         for answer in stream.answers(sys.stdin):
             print(answer, flush=True)
         return
-    host, port = setup.udp_address(take)
+    host, port = udp_address(take)
     serve_udp(stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}"))
 
 
+def _perform_videos(
+    prior: Prior, videos: tuple[str, ...], cameras: Path | None, options: Watching, *,
+    output: Path | None, onto: Path | None, mapping: Path | None, calibrate: Sequence[Path],
+    skeletons: Sequence[Skeleton],
+) -> None:  # fmt: skip
+    """Open the cameras, run the performance, print notes, and write the motion."""
+    from poise.apps.camera_takes import MORE, NINE, open_cameras, perform_take
+    from poise.capture import setup
+    from poise.capture.cameras import NOISE
+    from poise.capture.journal import Journal
+    from poise.capture.matching import read_hues
+    from poise.vision.colours import Colours
+    from poise.vision.rig import load_rig
+
+    if cameras is None:
+        raise InvalidValueError(
+            "videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
+        )
+    colours = Colours.from_text(options.hue)
+    if mapping is not None and not options.hue:
+        colours = Colours(read_hues(mapping))
+    found = open_cameras(load_rig(cameras), videos)
+    names = NINE if len(found.rig) > 1 else MORE
+    with terminal.sharing("making local models for these markers") as progress:
+        performance = setup.set_up(
+            prior, None, mapping=mapping, calibration=calibrate, skeletons=skeletons, noise=NOISE,
+            markers=names, progress=progress,
+        )  # fmt: skip
+    _say_what_was_cut_off(output)
+    with Journal(output) as journal:
+        with terminal.counting("performing") as count, _receiving(options, journal.add) as answer:
+            take = perform_take(
+                found, performance, empty=options.empty, background=options.background, sync=options.sync,
+                live=options.live, colours=colours, record=options.record, progress=count, answer=answer,
+            )  # fmt: skip
+        for note in take.notes:
+            terminal.warn(note)
+        _finish(take.frames, [1000.0 * one.seconds for one in take.watched], take.fps, output, onto)
+        journal.close(saved=True)
+
+
 def _finish(
-    stream: Stream, performance: Performance | OrientationPerformance, output: Path | None, onto: Path | None
-) -> None:
-    if stream.skipped:
-        terminal.warn(f"{stream.skipped} lines could not be read")
-    if not stream.frames:
-        if output is not None:
-            raise InvalidValueError(f"no frame came; {output} was not written")
+    frames: Sequence[PerformedFrame], milliseconds: Any, fps: float, output: Path | None, onto: Path | None,
+    *, say: Callable[[str], None] = terminal.note,
+) -> None:  # fmt: skip
+    """Report a performance, and write it, on a character if one is given."""
+    from poise.apps.outputs import save
+    from poise.capture.performance import motion_of, shortfall_of
+
+    if len(milliseconds):
+        _say_latency(milliseconds)
+        shortfall = shortfall_of(frames)
+        if shortfall.unmet:
+            terminal.warn(str(shortfall))
+    if output is None:
         return
-    say_latency(stream.milliseconds)
-    say_shortfall(stream.frames)
-    if output is not None:
-        save_performed(stream.frames, performance.fps, output, onto)
-        terminal.note(f"{output}: {len(stream.frames)} frames")
+    if not frames:
+        raise InvalidValueError(f"no frame came; {output} was not written")
+    save(motion_of(frames, fps, name=output.stem), output, onto=onto)
+    say(f"{output}: {len(frames)} frames, {terminal.file_size(output)}")
+
+
+@contextmanager
+def _receiving(
+    options: Watching, keep: Callable[[PerformedFrame, float], None]
+) -> Iterator[Callable[[WatchedMoment | LiveBody], None]]:
+    """The receivers of every pose: its journal, standard output if live, and the named address."""
+    from poise.apps.streaming import VmcSender, address_from_text
+    from poise.capture.streams import pose_line
+
+    address = None if options.to is None else address_from_text(options.to)
+    sender: VmcSender | None = None
+
+    def answer(watched: WatchedMoment | LiveBody) -> None:
+        nonlocal sender
+        if watched.frame is None:
+            return
+        keep(watched.frame, watched.time)
+        if options.live:
+            print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
+        if address is not None:
+            skeleton = watched.frame.space.skeleton
+            sender = sender or VmcSender(skeleton, host=address[0], port=address[1])
+            sender.send(watched.frame.pose, watched.time)
+
+    try:
+        yield answer
+    finally:
+        if sender is not None:
+            sender.close()
+
+
+def _say_what_was_cut_off(output: Path | None) -> None:
+    """Recover an interrupted earlier performance for this file, if there is one."""
+    from poise.capture.journal import brought_back
+
+    found = None if output is None else brought_back(output)
+    if found is not None:
+        terminal.warn(f"the last performance was cut off; its {found[1]} frames are in {found[0]}")
+
+
+def _say_latency(milliseconds: object) -> None:
+    """The median and the 95th percentile of the frames' durations."""
+    import numpy as np
+
+    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
+    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")
+
+
+def _follow_webcam(
+    model: Path | None, before: BeforeWebcam, options: Watching, *, output: Path | None, onto: Path | None
+) -> None:
+    """Follow the person, send and record their poses, and write the motion."""
+    from poise.apps.outputs import save
+    from poise.capture.journal import Journal
+    from poise.capture.setup import open_prior
+    from poise.capture.webcam import WebcamPerformance, perform_webcam
+
+    places = before.webcam or [_FIRST]
+    if len(places) > 1:
+        raise InvalidValueError(f"one webcam is followed; got {', '.join(places)}")
+    _say_what_was_cut_off(output)
+    with Journal(output) as journal:
+        with terminal.steps() as step, _receiving(options, journal.add) as answer:
+            step("loading")
+            performance = WebcamPerformance(
+                None if model is None else open_prior(model), fov=before.fov, height=before.height
+            )
+            take = perform_webcam(places[0], performance, record=options.record, answer=answer, status=step)
+        for note in take.notes:
+            terminal.warn(note)
+        if take.bodies:
+            _say_latency([1000.0 * body.seconds for body in take.bodies])
+            terminal.note(f"{len(take.bodies)} bodies, {take.mean_rate:.1f} a second; {take.work}")
+        if output is not None:
+            save(take.motion(output.stem), output, onto=onto)
+            terminal.note(f"{output}: {terminal.file_size(output)}")
+        journal.close(saved=output is not None)

@@ -1,16 +1,18 @@
-"""`poise studio [FILE...]`: the studio in the browser."""
+"""`poise studio` in the browser; `poise serve` and `poise stream` for other programs."""
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
 from cyclopts import App, Parameter
 
 from poise.cli import terminal
+from poise.cli.options import AS_FOUND, ReadingOptions
 from poise.errors import InvalidValueError, MissingExtraError
 
-app = App(
+STUDIO = App(
     name="studio",
     help_epilogue="""\
 Without a model, the studio starts with the universal prior. It learns its
@@ -30,7 +32,7 @@ Examples:
 )
 
 
-@app.default
+@STUDIO.default
 def studio(
     *files: Annotated[Path, Parameter(help="Models, clips, characters, pictures, takes, videos, scenes.")],
     host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
@@ -56,3 +58,67 @@ def studio(
         print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
         with terminal.watching(lambda: None if pace.over else f"first start, compiling: {pace.words}"):
             ready.serve(open_browser=not no_open)
+
+
+SERVE = App(
+    name="serve",
+    help_epilogue="""\
+The Blender add-on (poise-blender.zip) connects to it, and so can any program:
+it sends its bones and handles as lines of JSON and receives the rotation of
+every joint. Only programs on this machine can connect. Ctrl-C ends it.
+
+Examples:
+  poise serve
+  poise serve --port 40000
+""",
+)
+
+
+@SERVE.default
+def serve(
+    *, port: Annotated[int, Parameter(help="The port to listen on; 0 selects a free one.")] = 39550
+) -> None:
+    """Pose characters of other programs, such as Blender, over a local socket."""
+    from poise.apps import serving
+
+    with suppress(KeyboardInterrupt):
+        serving.serve(port, ready=lambda bound: terminal.note(f"listening on {serving.HOST}:{bound}"))
+
+
+STREAM = App(
+    name="stream",
+    help_epilogue="""\
+The receiver understands the Virtual Motion Capture protocol: Blender and Unreal
+with a plug-in, Unity, VSeeFace, Warudo and other VTuber tools. The studio can
+send its pose in the same way.
+
+Examples:
+  poise stream walk.bvh
+  poise stream walk.bvh --loop
+  poise stream dance.amc --to 192.168.1.20:39540
+""",
+)
+
+
+@STREAM.default
+def stream(
+    clip: Annotated[Path, Parameter(help="A motion file.")],
+    *,
+    to: Annotated[str, Parameter(help="The receiver, HOST:PORT.")] = "127.0.0.1:39539",
+    loop: Annotated[bool, Parameter(help="Repeat until Ctrl+C.")] = False,
+    times: Annotated[int, Parameter(help="How many times to send it.")] = 1,
+    reading: ReadingOptions = AS_FOUND,
+) -> None:
+    """Send a motion live over OSC, in real time."""
+    from poise.apps.streaming import VmcSender, address_from_text
+    from poise.apps.streaming import stream as send
+
+    if times < 1:
+        raise InvalidValueError(f"a motion is sent once or more often; got {times}")
+    host, port = address_from_text(to)
+    motion = reading.motion(clip)
+    sender = VmcSender(motion.skeleton, host=host, port=port, samples=motion.rotations)
+    print(f"{clip.name}: {len(motion)} frames at {motion.fps:g} Hz to {host}:{port}", flush=True)
+    with terminal.counting("sending") as report:
+        send(motion, sender.send, loops=None if loop else times, progress=report)
+    sender.close()

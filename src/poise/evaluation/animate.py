@@ -29,13 +29,14 @@ from poise.priors.poses import pose_space_of
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Constraint
+from poise.solvers.sequence import Frame, frame_by_frame
 from poise.solvers.solve import Model, solve
-from poise.solvers.trajectory import Frame, frame_by_frame
 from poise.types import Array, NamedProgress
 
 Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
 
 FPS = 60.0
+SHEET_POSES = 10
 MODEL = "topology"  # the cylinder by back-constraints, as in the paper for walking
 WIDER, LONGER = 0.10, 1.2  # metres to either side, and factor on the length, of the changed steps
 SLOWER = (5, 10, 15)  # Hz: accelerations of recordings above these are more and more marker noise
@@ -152,18 +153,19 @@ def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Ans
         prior = DynamicsPrior.learn(train, topology=MODELS[name])
         return (
             prior.space,
-            lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).trajectory.q,
+            lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).q,
         )
     if name == "style":
         style = StylePrior.learn(train, **STYLE)
-        return style.space, lambda clip, frames: _tracked(style.on_body(clip.skeleton), frames)
+
+        def tracked(clip: Motion, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
+            """Each frame tracked from the previous one, as keyframing starts."""
+            own = style.on_body(clip.skeleton)
+            return frame_by_frame([own], [Frame(constraints) for constraints in frames], own.space)
+
+        return style.space, tracked
     space = pose_space_of(train)
     return space, lambda clip, frames: _frame_by_frame(space.on_body(clip.skeleton), frames)
-
-
-def _tracked(prior: StylePrior, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
-    """Each frame tracked from the previous one, as keyframing starts."""
-    return frame_by_frame([prior], [Frame(constraints) for constraints in frames], prior.space)
 
 
 def _frame_by_frame(model: Model, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
@@ -193,10 +195,30 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
 
 
 def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
-    from poise.evaluation.motion_plots import draw_animate, drawn_methods
+    """Fig. 6: the recording, and each method's motion from its foot contacts."""
+    from poise.apps.learning import save_picture
+    from poise.pictures import contact_sheet
 
     fold = request.folds()[0]
-    return draw_animate(fold.train, fold.test[0], drawn_methods(report), folder, step)
+    clip = resample(fold.test[0], FPS)
+    frames = constraints_of(contacts_in(clip), len(clip))
+    files = [
+        save_picture(
+            contact_sheet(clip, poses=SHEET_POSES, title="recorded", layout="row"), folder / "recorded.png"
+        )
+    ]
+    for name in report.methods:
+        step(f"animating by {name}")
+        space, answer = learned_animator(name, fold.train)
+        roots, turns = space.on_body(clip.skeleton).frames_from_q(answer(clip, frames))
+        sheet = contact_sheet(
+            clip.with_frames(roots, turns),
+            poses=SHEET_POSES,
+            title=f"{name}, from foot contacts",
+            layout="row",
+        )
+        files.append(save_picture(sheet, folder / f"{name}.png"))
+    return files
 
 
 PROTOCOL = Protocol(

@@ -18,15 +18,15 @@ from jaxtyping import Float, Int
 from PIL import Image
 
 from poise.apps.camera_pictures import draw_stages
-from poise.apps.simulated_cameras import MORE, NINE, before_cameras, simulator_of
+from poise.apps.camera_takes import MORE, NINE, before_cameras, simulator_of
+from poise.capture.cameras import NOISE, CameraPerformance, WatchedMoment
+from poise.capture.performance import Performance
 from poise.errors import InvalidValueError
 from poise.evaluation.metrics import Joints, Recovered, Scores
 from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
-from poise.performance.cameras import NOISE, CameraPerformance, WatchedMoment
-from poise.performance.perform import Performance
 from poise.pictures.plots import Plot
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kinematics import world_transforms

@@ -16,7 +16,7 @@ from typing import Annotated
 import numpy as np
 
 from poise import performer
-from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, Fused, fuse
+from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, fuse
 from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
@@ -25,6 +25,7 @@ from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
+from poise.solvers.solution import MotionSolution
 from poise.types import NamedProgress
 
 TAKES = ("walk", "run", "box", "throw", "reach", "jump", "kick", "sit", "wave", "stand_up")
@@ -72,11 +73,11 @@ def sources_of(clip: Motion, rng: np.random.Generator) -> tuple[Feed, Feed, Feed
     )
 
 
-def error_of(fused: Fused, clip: Motion) -> float:
+def error_of(fused: MotionSolution, clip: Motion) -> float:
     """The mean error of joints, in centimetres."""
     space = PoseSpace(clip.skeleton)
     true, _ = space.forward(space.q_from_frames(clip.root_positions, clip.rotations))
-    found, _ = fused.trajectory.space.forward(fused.trajectory.q)
+    found, _ = fused.space.forward(fused.q)
     moving = ~clip.skeleton.is_end_site
     return 100 * float(np.linalg.norm(found - true, axis=-1)[:, moving].mean())
 
@@ -93,10 +94,10 @@ def late(feed: Feed) -> Feed:
     return replace(feed, values=np.concatenate([feed.values[lag:], feed.values[-1:].repeat(lag, axis=0)]))
 
 
-def detected(fused: Fused, name: str, shift: float) -> float:
+def detected(fused: MotionSolution, name: str, shift: float) -> float:
     """1 if the wrong source was detected, and no other, else 0."""
     right = True
-    for one in fused.reports:
+    for one in fused.sources:
         if one.name != name:
             right &= one.used and abs(one.shift) < CLOSE
         else:
@@ -108,7 +109,7 @@ def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
     """The results of one take."""
     prior, (trackers, camera, *others) = UniversalPrior(clip.skeleton), sources_of(clip, rng)
 
-    def fused(*feeds: Feed, judge: bool = False) -> Fused:
+    def fused(*feeds: Feed, judge: bool = False) -> MotionSolution:
         known = feeds if judge else tuple(replace(feed, fixed=True) for feed in feeds)
         return fuse(prior, known, fps=clip.fps, frames=len(clip))
 

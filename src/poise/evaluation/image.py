@@ -13,20 +13,18 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.image_placing import View
-from poise.capture.image_poses import LIMBS, explain
+from poise.capture.photos import LIMBS, View, explain
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import learner_named, training_poses
-from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
-from poise.pictures.stage import facing_of
+from poise.pictures.subject import facing_of
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.solve import Model
@@ -198,17 +196,11 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_image(request.folds(), methods=methods, stride=stride, progress=progress)
 
 
-def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
-    from poise.evaluation import plots
-
-    return [plots.saved(plots.image_figure(report), folder / "image.png")]
-
-
 PROTOCOL = Protocol(
     "image",
     ABOUT["image"],
     _run,
-    _draw,
+    figures={"image": "image_figure"},
     methods=DEFAULT_METHODS,
     Options=EveryFrame,
 )

@@ -14,8 +14,8 @@ from poise.errors import UnknownNameError
 from poise.evaluation.report import Request, Row
 from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
-from poise.priors import medoids, mgik
 from poise.priors.auto import EXPERTS, AutoPrior
+from poise.priors.clusters import cluster
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
@@ -81,7 +81,7 @@ class RegressionMethod:
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         space, maps = training_poses(train)
-        chosen, _ = medoids.cluster(maps, self._samples, rng=np.random.default_rng(0))
+        chosen, _ = cluster(maps, self._samples, rng=np.random.default_rng(0))
         size = maps.shape[1]
         spread = np.broadcast_to(np.eye(size), (len(chosen), size, size))
         self._prior = GaussianPrior(space, maps[chosen], spread, shares=np.full(len(chosen), 1 / len(chosen)))
@@ -139,7 +139,7 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
     if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
         return partial(GaussianPrior.learn, clusters=int(found[1]))
     if found := re.fullmatch(r"huang2017-([1-9]\d*)", name):
-        return partial(GaussianPrior.learn, clusters=int(found[1]), method=mgik.NAME)
+        return partial(GaussianPrior.learn, clusters=int(found[1]), method="huang2017")
     if found := re.fullmatch(r"auto-(gaussian|style|local)", name):
         return partial(AutoPrior.learn, expert=found[1])
     if name not in learnable():
@@ -163,7 +163,7 @@ def rows_by_method(
 LEARNERS: dict[str, Learner] = {
     "style": partial(StylePrior.learn, **STYLE),
     "grochow2004": partial(StylePrior.learn, method="grochow2004"),
-    "huang2017": partial(GaussianPrior.learn, clusters=100, method=mgik.NAME),
+    "huang2017": partial(GaussianPrior.learn, clusters=100, method="huang2017"),
     "universal": lambda _: UniversalPrior.of_people(),
     "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),
 }

@@ -2,32 +2,33 @@
 
 Only markers are given; the root follows from those on the torso. Methods: nearest, lwr, pca, mixture, chai2005 (as
 published), `local` as in `poise perform`, and the priors of other protocols with the root solved. The methods
-`orientations` and `orientations-nearest` use no markers, only the rotations of six segments (`performance_sensors`).
+`orientations` and `orientations-nearest` use no markers, only the rotations of six segments: the first is `poise
+perform` with sensors, the second the example with the most similar signals. Neither gets the performer's position, so
+joints are compared relative to the root; the drift of the root over the floor is not part of any figure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from pathlib import Path
+from collections.abc import Callable, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
 
+from poise.capture.matching import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.capture.performance import SIX, OrientationPerformance, Performance
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import method_named
 from poise.evaluation.metrics import Joints, Recovered, Scores
-from poise.evaluation.performance_sensors import ORIENTATION_METHODS, Recovery
-from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Report, Request, Row, Step
+from poise.evaluation.published.subspaces import BASELINES, Baseline
+from poise.evaluation.report import ABOUT, Protocol, RecoveredFrames, Request, Row, timed
 from poise.evaluation.splits import Fold
-from poise.evaluation.timing import timed
 from poise.geometry import rotations
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
-from poise.performance.perform import Performance
-from poise.priors.local.baselines import BASELINES, Baseline
+from poise.motion.world import joint_transforms
+from poise.priors.abilities import examples_of
 from poise.priors.local.control import Control
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import PUBLISHED, LocalPrior
@@ -235,6 +236,65 @@ def _smooth_stride(stride: int, fps: float) -> int:
     return next(step for step in range(min(stride, most), 0, -1) if stride % step == 0)
 
 
+Recovery = Callable[[Motion, int], Recovered]
+"""From a clip, with the stride at which poses are wanted, to what was recovered."""
+
+# --- from the orientations of six segments ---------------------------------------------------------------------------
+
+_Answer = Callable[[Float[Array, "sensors 4"]], Float[Array, "size"]]
+
+
+def recover_turned(
+    prior: LocalPrior, clip: Motion, stride: int, answer: Callable[[OrientationPerformance], _Answer]
+) -> Recovered:
+    """Evaluate one clip from the rotations of six of its segments."""
+    performance = OrientationPerformance(prior, SIX, skeleton=clip.skeleton, fps=clip.fps)
+    turns = joint_transforms(clip)[1][:, performance.sensors.joints]
+    orientations = rotations.quaternion_from_matrix(turns)
+    performance.step(orientations[0])
+    performance.reset()
+    poses, seconds = timed(answer(performance), orientations, stride, performance.observe)
+    _, found = performance.space.frames_from_q(poses)
+    truth = clip[::stride]
+    places, unseen = truth.root_positions, np.zeros((len(poses), 1))
+    return Recovered(performance.space, places, found, places, truth.rotations, unseen, seconds)
+
+
+def _local(performance: OrientationPerformance) -> _Answer:
+    return lambda orientations: performance.step(orientations).q
+
+
+def _nearest(performance: OrientationPerformance) -> _Answer:
+    guide, examples = performance.guide, examples_of(performance.prior)
+    assert guide is not None, "a local model follows sensors"
+    scales = guide.regression.scales
+    scaled = guide.inputs * scales
+
+    def answer(orientations: Float[Array, "sensors 4"]) -> Float[Array, "size"]:
+        turned = performance.observe(orientations)
+        gaps = scaled - scales * guide.signals(turned, turned[0])
+        nearest = int(np.argmin(np.einsum("ij,ij->i", gaps, gaps)))
+        return np.concatenate([np.zeros(3), turned[0], examples.q[nearest, ROOT_SIZE:]])
+
+    return answer
+
+
+def _method(
+    answer: Callable[[OrientationPerformance], _Answer],
+) -> Callable[[Sequence[Motion]], Recovery]:
+    def learn(train: Sequence[Motion]) -> Recovery:
+        prior = LocalPrior.learn(train)
+        return lambda clip, stride: recover_turned(prior, clip, stride, answer)
+
+    return learn
+
+
+ORIENTATION_METHODS: Mapping[str, Callable[[Sequence[Motion]], Recovery]] = {
+    "orientations": _method(_local),
+    "orientations-nearest": _method(_nearest),
+}
+
+
 # --- the protocol --------------------------------------------------------------------------------------------------
 
 
@@ -249,17 +309,11 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     )
 
 
-def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
-    from poise.evaluation import plots
-
-    return [plots.saved(plots.accuracy_figure(report), folder / "performance.png")]
-
-
 PROTOCOL = Protocol(
     "performance",
     ABOUT["performance"],
     _run,
-    _draw,
+    figures={"performance": "accuracy_figure"},
     methods=(*DEFAULT_METHODS, *ORIENTATION_METHODS),
     Options=RecoveredFrames,
 )

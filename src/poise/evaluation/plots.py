@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from poise.evaluation.report import Report, Row
-from poise.evaluation.search import GraphStep
+from poise.errors import InvalidValueError
+from poise.evaluation.report import PROTOCOLS, Report, Request, Row, Step
 from poise.pictures.plots import Axes, LogFormatter, Plot
 
 PAPER_MS: Mapping[str, float] = {
@@ -35,9 +35,25 @@ IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
+def draw_report(
+    request: Request, report: Report, folder: Path, step: Step = lambda _what: None
+) -> list[Path]:
+    """All plots and pictures of a report, as PNG files in a folder."""
+    protocol = PROTOCOLS[report.protocol]
+    if protocol.draw is None and not protocol.figures:
+        raise InvalidValueError(f"the protocol {report.protocol} draws nothing")
+    folder.mkdir(parents=True, exist_ok=True)
+    files = []
+    if protocol.figures:
+        step("plots")
+        for name, figure in protocol.figures.items():
+            files.append(saved(globals()[figure](report), folder / f"{name}.png"))
+    return files if protocol.draw is None else [*files, *protocol.draw(request, report, folder, step)]
+
+
 def accuracy_figure(report: Report) -> Plot:
     """Pose errors: degrees per joint, and joint positions in centimetres."""
-    figure, (left, right) = _figure(f"Accuracy on {report.split}", columns=2)
+    figure, (left, right) = panels(f"Accuracy on {report.split}", columns=2)
     _bars(left, report.rows, "deg_per_joint", "degrees per joint")
     _bars(right, report.rows, "mpjpe_cm", "mean joint position error, cm", names=False)
     return figure
@@ -46,7 +62,7 @@ def accuracy_figure(report: Report) -> Plot:
 def errors_figure(report: Report) -> Plot:
     """The paper's Fig. 6: mean squared errors in the joint space and at the targets."""
     title = f"Errors on {report.split}, as Fig. 6 of Huang et al. 2017"
-    figure, (left, right) = _figure(title, columns=2)
+    figure, (left, right) = panels(title, columns=2)
     _bars(left, report.rows, "mse_rad2", "joint space, mean squared error in rad²", log=True)
     _bars(right, report.rows, "handle_mse_m2", "targets, mean squared distance in m²", log=True, names=False)
     right.axvline(1e-4, color=INK, linewidth=0.8, linestyle=":")
@@ -56,7 +72,7 @@ def errors_figure(report: Report) -> Plot:
 
 def search_figure(report: Report) -> Plot:
     """Time per frame and frames compared, against the size of the library."""
-    figure, (left, right) = _figure(f"Searching libraries of different sizes, {report.split}", columns=2)
+    figure, (left, right) = panels(f"Searching libraries of different sizes, {report.split}", columns=2)
     for axes, metric, label in (
         (left, "ms_per_frame", "milliseconds per frame, one thread"),
         (right, "visited", "frames looked at"),
@@ -74,27 +90,9 @@ def search_figure(report: Report) -> Plot:
     return figure
 
 
-def graph_figure(step: GraphStep) -> Plot:
-    """Fig. 4 of Chai and Hodgins 2005: a search starts at the last frame's neighbours in the neighbour graph."""
-    figure, panels = _figure("Poses in the two dimensions in which they vary most", columns=3)
-    before, linked = (
-        (step.before, CLASSIC, "neighbours of the frame before"),
-        (step.linked, LEARNED, "linked to them"),
-    )
-    found = (step.found, FROM_DATA, "found")
-    layers = ((), (linked, before), (linked, before, found))
-    for axes, shown in zip(panels, layers, strict=True):
-        axes.plot(*step.places.T, ".", color=GRID, markersize=2)
-        for frames, colour, label in shown:
-            axes.plot(*step.places[frames].T, ".", color=colour, markersize=5, label=label)
-        axes.set(xticks=[], yticks=[])
-    panels[-1].legend(frameon=False)
-    return figure
-
-
 def reduction_figure(report: Report) -> Plot:
     """Fig. 5 of Chai and Hodgins 2005: the reconstruction error of poses by number of dimensions and method."""
-    figure, (axes,) = _figure(f"Poses by few numbers, {report.split}", columns=1)
+    figure, (axes,) = panels(f"Poses by few numbers, {report.split}", columns=1)
     colours = {"local": LEARNED, "mixture": FROM_DATA, "pca": CLASSIC}
     for row in report.rows:
         method = str(row["method"])
@@ -114,7 +112,7 @@ def reduction_figure(report: Report) -> Plot:
 def time_figure(report: Report) -> Plot:
     """The paper's Table 1: time per frame, whether the targets are reached, and the published times."""
     title = f"Time per frame on {report.split}, as Table 1 of Huang et al. 2017"
-    figure, (axes,) = _figure(title, columns=1)
+    figure, (axes,) = panels(title, columns=1)
     _bars(axes, report.rows, "ms_per_frame", "milliseconds per frame, one thread", log=True, labels=False)
     published = [PAPER_MS.get(str(row["method"])) for row in report.rows]
     known = [(ms, place) for place, ms in enumerate(published) if ms is not None]
@@ -137,7 +135,7 @@ def time_figure(report: Report) -> Plot:
 
 def speed_figure(report: Report) -> Plot:
     """Cold poses and tracked frames of all solvers, each on a logarithmic axis."""
-    figure, (left, right) = _figure("One 66-freedom body, five targets, within 10 mm, one thread", columns=2)
+    figure, (left, right) = panels("One 66-freedom body, five targets, within 10 mm, one thread", columns=2)
     for axes, kind, text in (
         (left, "cold", "a pose from the rest pose, ms"),
         (right, "tracked", "a frame from the one before, ms"),
@@ -159,7 +157,7 @@ def speed_figure(report: Report) -> Plot:
 
 def image_figure(report: Report) -> Plot:
     """Errors, and the share of right poses among the first three, against the number of image points."""
-    figure, (left, right) = _figure(f"Poses from one photo on {report.split}", columns=2)
+    figure, (left, right) = panels(f"Poses from one photo on {report.split}", columns=2)
     for method in dict.fromkeys(str(row["method"]) for row in report.rows):
         rows = sorted((row for row in report.rows if row["method"] == method), key=lambda row: row["points"])
         points, colour = [int(row["points"]) for row in rows], IMAGE_COLOURS.get(method, PEER)
@@ -186,7 +184,7 @@ def image_figure(report: Report) -> Plot:
 
 def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) -> Plot:
     """Time against a size, log-log, each with the slope of its last half."""
-    figure, all_axes = _figure("What a pose costs", columns=len(curves))
+    figure, all_axes = panels("What a pose costs", columns=len(curves))
     for axes, (name, (sizes, milliseconds)) in zip(all_axes, curves.items(), strict=True):
         axes.loglog(sizes, milliseconds, "o-", color=LEARNED, markersize=4)
         half = len(sizes) // 2
@@ -204,7 +202,7 @@ def scaling_figure(curves: Mapping[str, tuple[Sequence[int], Sequence[float]]]) 
 
 def markers_figure(report: Report) -> Plot:
     """Errors of filled markers against the share hidden for the rest of a take, and against the gap length."""
-    figure, (left, right) = _figure(f"Hidden markers, {report.split}", columns=2)
+    figure, (left, right) = panels(f"Hidden markers, {report.split}", columns=2)
     shown = [row for row in report.rows if "hidden_percent" in row]
     for axes, key, text, to_the_end in (
         (left, "hidden_percent", "percent of the markers hidden for the rest of the take", True),
@@ -233,26 +231,6 @@ def _curve(axes: Axes, rows: Sequence[Row], key: str, method: str) -> None:
     colour = {"style": LEARNED, "gaussian": FROM_DATA, "pca": CLASSIC}.get(method, PEER)
     axes.plot(places, means, "-", color=colour, label=method)
     axes.plot([row[key] for row in rows], [row["mean_mm"] for row in rows], ".", color=colour, markersize=4)
-
-
-def draw_speed(report: Report, folder: Path, step: Callable[[str], None]) -> list[Path]:
-    """The table, and what poses cost against sizes."""
-    from poise.evaluation import speed
-
-    measured: dict[str, Callable[[], tuple[Sequence[int], list[float]]]] = {
-        "clusters, gaussian": speed.cost_of_clusters,
-        "handles, gaussian of 100 clusters": lambda: speed.cost_of_handles(speed.prior(100)),
-        "active poses, style": speed.cost_of_active,
-        "handles, style of 100 active poses": lambda: speed.cost_of_handles(speed.style(100)),
-    }
-    curves = {}
-    for name, measure in measured.items():
-        step(f"cost against {name}")
-        curves[name] = measure()
-    return [
-        saved(speed_figure(report), folder / "speed.png"),
-        saved(scaling_figure(curves), folder / "scaling.png"),
-    ]
 
 
 def _bars(
@@ -291,7 +269,7 @@ def _colour(method: str) -> str:
     return PEER if method in ("pinocchio", "placo", "mink", "pink") else CLASSIC
 
 
-def _figure(title: str, *, columns: int) -> tuple[Plot, Any]:
+def panels(title: str, *, columns: int) -> tuple[Plot, Any]:
     figure = Plot(
         figsize=(4.6 * columns + (2.6 if columns == 1 else 0.6), 4.2), dpi=150, layout="constrained"
     )

@@ -8,19 +8,23 @@ itself; the Gaussian process latent variable model is learned if the database is
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import UnknownNameError
-from poise.evaluation.report import ABOUT, Protocol, Report, Request, Row, Step
+from poise.evaluation.published.subspaces import (
+    COUNTS,
+    Subspace,
+    candidates,
+    cluster_subspaces,
+    principal_subspace,
+)
+from poise.evaluation.report import ABOUT, Protocol, Request, Row
 from poise.evaluation.splits import Fold
 from poise.geometry import rotations
 from poise.motion.motion import Motion
-from poise.priors.local.baselines import cluster_subspaces
 from poise.priors.local.examples import Examples
-from poise.priors.local.pca import COUNTS, Subspace, candidates, principal_subspace
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.types import Array, NamedProgress
@@ -159,16 +163,10 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
 
 
-def _draw(_request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
-    from poise.evaluation import plots
-
-    return [plots.saved(plots.reduction_figure(report), folder / "reduction.png")]
-
-
 PROTOCOL = Protocol(
     "reduction",
     ABOUT["reduction"],
     _run,
-    _draw,
+    figures={"reduction": "reduction_figure"},
     methods=tuple(METHODS),
 )

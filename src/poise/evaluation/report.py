@@ -1,4 +1,4 @@
-"""Protocols by name, requests, and reports: a JSON document with the machine, the versions and rows.
+"""Protocols by name, requests, and reports: a JSON document with the machine, the versions and rows; time per frame.
 
 A protocol is declared as one `Protocol` in its own module; other packages add theirs with `register_protocol`.
 """
@@ -6,18 +6,24 @@ A protocol is declared as one `Protocol` in its own module; other packages add t
 from __future__ import annotations
 
 import json
+import os
+import platform
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Annotated, Any
 
+import numpy as np
+from jaxtyping import Float
+
 from poise.errors import InvalidValueError
-from poise.evaluation.machine import machine, versions
 from poise.evaluation.metrics import Joints
 from poise.evaluation.splits import Fold, load_split, split_of_files
 from poise.formats.tables import Range
 from poise.registry import Registry
-from poise.types import NamedProgress
+from poise.types import Array, NamedProgress
 
 PERFORMER, FILES = "performer", "files"
 
@@ -60,6 +66,8 @@ class Protocol:
     about: str
     run: Callable[[Request, NamedProgress], list[Row]]
     draw: Callable[[Request, Report, Path, Step], list[Path]] | None = None
+    figures: Mapping[str, str] = field(default_factory=dict)
+    """Plots of its report: names of files, and of functions of `evaluation.plots`."""
     methods: Sequence[str] = ()
     """The names of its methods, for the help; it checks them itself."""
     Options: type[ProtocolOptions] = ProtocolOptions
@@ -84,6 +92,7 @@ ABOUT = {
     "search": "nearest frames during a performance",
     "topology": "walks and runs in one latent space; splits gaits, and other-gaits and the like",
     "animate": "the foot contacts of an unseen clip in, the motion out",
+    "inbetween": "poses at keys of an unseen clip in, the motion between them out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
     "novelty": "whether a model recognises frames of actions that it has not learned",
     "fusion": "two weak sources of a take alone and together, and whether a wrong one among three is found",
@@ -143,6 +152,11 @@ class Report:
     split: str
     rows: Sequence[Row]
 
+    @property
+    def methods(self) -> list[str]:
+        """The methods by themselves, without their tasks and spreads."""
+        return [str(row["method"]) for row in self.rows if "," not in str(row["method"])]
+
     def as_json(self) -> dict[str, object]:
         """The whole report, ready for JSON."""
         return {
@@ -164,12 +178,50 @@ def evaluate(request: Request, progress: NamedProgress = lambda _what, _done, _a
     return Report(request.protocol, request.name, PROTOCOLS[request.protocol].run(request, progress))
 
 
-def draw_report(
-    request: Request, report: Report, folder: Path, step: Step = lambda _what: None
-) -> list[Path]:
-    """All plots and pictures of a report, as PNG files in a folder."""
-    draw = PROTOCOLS[report.protocol].draw
-    if draw is None:
-        raise InvalidValueError(f"the protocol {report.protocol} draws nothing")
-    folder.mkdir(parents=True, exist_ok=True)
-    return draw(request, report, folder, step)
+# --- machine and time ------------------------------------------------------------------------------------------------
+
+MEASURED = ("poise", "numpy", "scipy", "numba")
+PEERS = ("pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp", "gpy", "torch", "gpytorch")
+
+
+def machine() -> str:
+    """The processor, the number of cores, and the Python version."""
+    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+
+
+def versions() -> dict[str, str]:
+    """The installed versions of the packages in a measurement."""
+    found = {}
+    for package in (*MEASURED, *PEERS):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _processor() -> str:
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def timed(
+    answer: Callable[[Array], Array],
+    frames: Float[Array, "frames *shape"],
+    stride: int = 1,
+    between: Callable[[Array], object] = lambda _: None,
+) -> tuple[Float[Array, "wanted size"], Float[Array, "wanted"]]:
+    """Answer every `stride`-th frame, with its processor time; the frames between are only passed in."""
+    poses, seconds = [], []
+    for number, markers in enumerate(frames):
+        if number % stride:
+            between(markers)
+            continue
+        begun = time.process_time()
+        poses.append(answer(markers))
+        seconds.append(time.process_time() - begun)
+    return np.stack(poses), np.array(seconds)

@@ -15,34 +15,34 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.published.subspaces import principal_subspace, synthesize
 from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
+from poise.evaluation.searches import ExactSearch, FaissSearch, GraphSearch, build_graph
 from poise.evaluation.splits import Fold
 from poise.library import (
     CoherentSearch,
-    ExactSearch,
     ExhaustiveSearch,
-    FaissSearch,
     Found,
-    GraphSearch,
     Poses,
     QueryMetric,
     Runs,
     Search,
-    build_graph,
     find_runs,
 )
-from poise.motion.edit import resample
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror, resample
 from poise.motion.motion import Motion
-from poise.priors.local.pca import principal_subspace, synthesize
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
 from poise.types import Array, NamedProgress
+
+if TYPE_CHECKING:
+    from poise.pictures.plots import Plot
 
 _Tally = tuple[float, float, float, int, bool]
 
@@ -266,6 +266,26 @@ def graph_step(folds: Sequence[Fold]) -> GraphStep:
     return GraphStep((maps - subspace.mean) @ subspace.basis, before, np.setdiff1d(linked, before), found)
 
 
+def graph_figure(step: GraphStep) -> Plot:
+    """Fig. 4 of Chai and Hodgins 2005: a search starts at the last frame's neighbours in the neighbour graph."""
+    from poise.evaluation import plots
+
+    figure, panels = plots.panels("Poses in the two dimensions in which they vary most", columns=3)
+    before, linked = (
+        (step.before, plots.CLASSIC, "neighbours of the frame before"),
+        (step.linked, plots.LEARNED, "linked to them"),
+    )
+    found = (step.found, plots.FROM_DATA, "found")
+    layers = ((), (linked, before), (linked, before, found))
+    for axes, shown in zip(panels, layers, strict=True):
+        axes.plot(*step.places.T, ".", color=plots.GRID, markersize=2)
+        for frames, colour, label in shown:
+            axes.plot(*step.places[frames].T, ".", color=colour, markersize=5, label=label)
+        axes.set(xticks=[], yticks=[])
+    panels[-1].legend(frameon=False)
+    return figure
+
+
 def _mean(poses: Poses, found: Found) -> Float[Array, "maps"]:
     """The distance-weighted mean of the found poses."""
     weights = 1.0 / (found.distances + 1e-6)
@@ -306,13 +326,10 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     )
 
 
-def _draw(request: Request, report: Report, folder: Path, _step: Step) -> list[Path]:
+def _draw(request: Request, _report: Report, folder: Path, _step: Step) -> list[Path]:
     from poise.evaluation import plots
 
-    return [
-        plots.saved(plots.search_figure(report), folder / "search.png"),
-        plots.saved(plots.graph_figure(graph_step(request.folds())), folder / "graph.png"),
-    ]
+    return [plots.saved(graph_figure(graph_step(request.folds())), folder / "graph.png")]
 
 
 PROTOCOL = Protocol(
@@ -320,6 +337,7 @@ PROTOCOL = Protocol(
     ABOUT["search"],
     _run,
     _draw,
+    figures={"search": "search_figure"},
     methods=METHODS,
     Options=EveryFrame,
 )

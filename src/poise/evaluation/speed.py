@@ -96,7 +96,8 @@ def evaluate_speed(
     contenders = {name: contender(name) for name in names}
     recorded = walk(seed=11)
     tracked_targets = targets_of(recorded, body().handles(HANDLES))
-    cold_targets = tracked_targets - _on_floor(recorded)[:, None] + _on_floor_of_rest()
+    shifts = rest_root(body()) - recorded.root_positions
+    cold_targets = tracked_targets + (shifts * (1.0, 0.0, 1.0))[:, None]
     rows: list[Row] = []
     cold = _in_turns(contenders, cold_targets, is_cold=True, progress=progress)
     tracked = _in_turns(contenders, tracked_targets, is_cold=False, progress=progress)
@@ -190,14 +191,6 @@ def _walks() -> list[Motion]:
     return [walk(seed=seed, speed=1.0 + 0.1 * seed) for seed in range(6)]
 
 
-def _on_floor(walk: Motion) -> Float[Array, "frames 3"]:
-    return walk.root_positions * (1.0, 0.0, 1.0)
-
-
-def _on_floor_of_rest() -> Float[Array, "3"]:
-    return rest_root(body()) * (1.0, 0.0, 1.0)
-
-
 def _in_turns(
     contenders: dict[str, Contender],
     targets: Float[Array, "targets handles 3"],
@@ -267,10 +260,21 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_speed(methods=request.methods, progress=progress)
 
 
-def _draw(_request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
-    from poise.evaluation.plots import draw_speed
+def _draw(_request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
+    """What poses cost against sizes."""
+    from poise.evaluation import plots
 
-    return draw_speed(report, folder, step)
+    measured: dict[str, Callable[[], tuple[Sequence[int], list[float]]]] = {
+        "clusters, gaussian": cost_of_clusters,
+        "handles, gaussian of 100 clusters": lambda: cost_of_handles(prior(100)),
+        "active poses, style": cost_of_active,
+        "handles, style of 100 active poses": lambda: cost_of_handles(style(100)),
+    }
+    curves = {}
+    for name, measure in measured.items():
+        step(f"cost against {name}")
+        curves[name] = measure()
+    return [plots.saved(plots.scaling_figure(curves), folder / "scaling.png")]
 
 
 def _check(request: Request) -> None:
@@ -283,6 +287,7 @@ PROTOCOL = Protocol(
     ABOUT["speed"],
     _run,
     _draw,
+    figures={"speed": "speed_figure"},
     methods=(*OURS, *PEERS),
     check=_check,
     left_out=missing_peers,

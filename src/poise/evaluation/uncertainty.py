@@ -21,7 +21,7 @@ from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row, n
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
-from poise.priors.held_out import OF_OTHERS, held_out_of
+from poise.priors.evidence import OF_OTHERS, held_out_of
 from poise.priors.prior import Prior
 from poise.solvers.calibration import HANDLES, OPEN, HeldFrames, calibrate
 from poise.solvers.uncertainty import Uncertainty
@@ -52,11 +52,6 @@ class Claims:
     attainable: Float[Array, "suggested 2"] | None = (
         None  # gains of the best choice and of the best afterwards
     )
-
-
-def _gains(frames: HeldFrames, frame: int, candidates: Sequence[str], start: float) -> list[float]:
-    """The decrease of the mean joint error by each candidate."""
-    return [start - float(frames.error(frame, frames.solve(frame, name)).mean()) for name in candidates]
 
 
 def attainable(before: Uncertainty, candidates: Sequence[str], rng: np.random.Generator) -> list[float]:
@@ -97,7 +92,8 @@ def measure(
             found.append(errors[-1] <= np.asarray(solution.uncertainty.radii(share))[frames.moving])
         if suggest and number % suggest == 0:
             suggested = [one.joint for one in solution.uncertainty.suggestions(candidates)]
-            gains.append(_gains(frames, frame, suggested, float(errors[-1].mean())))
+            left = [float(frames.error(frame, frames.solve(frame, name)).mean()) for name in suggested]
+            gains.append([float(errors[-1].mean()) - error for error in left])
             drawn.append(attainable(solution.uncertainty, candidates, rng))
     roles = {joint: role for role, joint in clip.skeleton.roles.items()}
     names = [name for name, moves in zip(clip.skeleton.names, frames.moving, strict=True) if moves]

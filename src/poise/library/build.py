@@ -17,14 +17,12 @@ from poise.engine import Engine
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import motion_files, read
 from poise.formats.registry import animation_of, stem_of
-from poise.library.canonical import Canonical, on_canonical
 from poise.library.catalogue import Catalogue, Clip, skeleton_text
-from poise.library.shards import FOLDER, frames_hash, write_shard
+from poise.library.datasets import catalogue
+from poise.library.shards import FOLDER, Canonical, frames_hash, on_canonical, write_shard
 from poise.library.store import Library, only_one
 from poise.library.tensor_file import sha256_of
-from poise.motion.datasets import catalogue
-from poise.motion.edit import resample
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror, resample
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Progress

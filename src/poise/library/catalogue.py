@@ -18,7 +18,8 @@ import numpy as np
 
 from poise.bounds import FARTHEST, FASTEST, SLOWEST, checked_depth, checked_text
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
-from poise.library.canonical import Canonical
+from poise.formats.files import not_a_link
+from poise.library.shards import Canonical
 from poise.schema import Check, mapping, real, record, row, several, text, whole
 from poise.skeleton.skeleton import Skeleton
 
@@ -82,7 +83,7 @@ class Catalogue:
     """The rows, read and written one transaction at a time."""
 
     def __init__(self, folder: Path) -> None:
-        self.path = folder / FILE
+        self.path = not_a_link(folder / FILE)
         self._connection = sqlite3.connect(self.path, timeout=_BUSY_S)
         with self._reporting(), self._connection:
             self._connection.executescript(_SCHEMA)

@@ -14,18 +14,97 @@ equivalent frames are missed, for fewer comparisons.
 from __future__ import annotations
 
 import math
+import warnings
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.cluster.vq import kmeans2, vq
 
 from poise.compiled import compiled
 from poise.errors import InvalidValueError
-from poise.library.k_means import divided
-from poise.library.search import Found, NearestQuery, Search, checked_rows
-from poise.library.search_kernels import in_order, offer, squared_distance
-from poise.library.segments import Runs
+from poise.library.poses import Poses
+from poise.library.search import Found, NearestQuery, Search, checked_rows, in_order, offer, squared_distance
+from poise.skeleton.skeleton import read_only
 from poise.types import Array
+
+# --- runs of nearly equal poses: a 120 Hz recording is searched run by run instead of frame by frame -----------------
+#
+# A run is a part of one clip around a middle frame, with a radius: the largest distance of its poses from that frame.
+# By the triangle inequality, anything further from the middle frame than the radius is not in the run.
+
+
+REACH = np.radians(0.75)  # per joint angle: largest distance of a run's poses from its middle frame
+LONGEST = 24  # frames: standing still would otherwise give a run of thousands
+
+
+@dataclass(frozen=True, eq=False)
+class Runs:
+    """Run `i` has the frames `starts[i]` up to `starts[i + 1]`; `radii` are mean absolute angles from the middle."""
+
+    starts: Int[Array, "runs_and_end"]
+    middles: Int[Array, "runs"]
+    radii: Float[Array, "runs"]
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "starts", read_only(self.starts, dtype=np.int32))
+        object.__setattr__(self, "middles", read_only(self.middles, dtype=np.int32))
+        object.__setattr__(self, "radii", read_only(self.radii, dtype=np.float32))
+
+    def __len__(self) -> int:
+        return len(self.middles)
+
+
+def find_runs(poses: Poses, *, reach: float = REACH, longest: int = LONGEST) -> Runs:
+    """Divide the frames of every clip into runs."""
+    return Runs(*_runs(poses.maps, poses.starts, reach, longest))
+
+
+def runs_of(maps: Float[Array, "frames maps"], *, reach: float = REACH, longest: int = LONGEST) -> Runs:
+    """Divide poses of unknown clips into runs."""
+    return Runs(*_runs(np.asarray(maps, dtype=np.float32), np.array([0, len(maps)]), reach, longest))
+
+
+@compiled
+def _runs(maps: Array, clip_starts: Array, reach: float, longest: int) -> tuple[Array, Array, Array]:
+    frames = len(maps)
+    starts, middles = np.empty(frames + 1, np.int32), np.empty(frames, np.int32)
+    radii = np.empty(frames, np.float32)
+    count = 0
+    for clip in range(len(clip_starts) - 1):
+        first, last = clip_starts[clip], clip_starts[clip + 1]
+        while first < last:
+            middle = first  # the last frame within reach of the first; the run ends at its own reach
+            while (
+                middle + 1 < last
+                and middle + 1 - first < longest // 2
+                and mean_angle(maps, first, middle + 1) <= reach
+            ):
+                middle += 1
+            end = middle + 1
+            while end < last and end - first < longest and mean_angle(maps, middle, end) <= reach:
+                end += 1
+            radius = 0.0
+            for frame in range(first, end):
+                radius = max(radius, mean_angle(maps, middle, frame))
+            starts[count], middles[count], radii[count] = first, middle, radius
+            count += 1
+            first = end
+    starts[count] = frames
+    return starts[: count + 1].copy(), middles[:count].copy(), radii[:count].copy()
+
+
+@compiled
+def mean_angle(maps: Array, a: int, b: int) -> float:
+    """The L1 distance of Chai and Hodgins 2005, Eq. 4, per joint angle."""
+    total = 0.0
+    for column in range(maps.shape[1]):
+        total += abs(maps[a, column] - maps[b, column])
+    return total / maps.shape[1]
+
+
+# --- the search ------------------------------------------------------------------------------------------------------
 
 CARE = 0.7
 MEMORY = 64  # queries that bounds may refer to; older bounds are updated together
@@ -276,3 +355,43 @@ def _distances(
         part = slice(begin, begin + 4096)
         distances[part] = np.linalg.norm(rows[part] - others[which[part]], axis=1)
     return distances
+
+
+# --- k-means: centres that cover points evenly, and hierarchical division of points into compact parts ---------------
+
+
+_BRANCHES = 32  # parts per division; larger ones are divided again
+_ROUNDS = 4  # of k-means per division: its parts only need to be compact
+
+
+def lloyd(
+    points: Float[Array, "points columns"], centres: Float[Array, "centres columns"], *, rounds: int
+) -> Float[Array, "centres columns"]:
+    """Lloyd's rounds of k-means; a centre that loses all its points stays in place."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # of such centres
+        return np.asarray(kmeans2(points, centres, iter=rounds, minit="matrix")[0])
+
+
+def divided(
+    points: Float[Array, "points columns"], most: int, *, rng: np.random.Generator
+) -> list[Int[Array, "_"]]:
+    """Divide points into parts of limited size, recursively (hierarchical k-means)."""
+    parts, waiting = [], [np.arange(len(points))]
+    while waiting:
+        members = waiting.pop()
+        if len(members) <= most:
+            parts.append(members)
+        else:
+            waiting += _branches(points, members, min(_BRANCHES, -(-len(members) // most)), rng)
+    return parts
+
+
+def _branches(
+    points: Array, members: Int[Array, "_"], count: int, rng: np.random.Generator
+) -> list[Int[Array, "_"]]:
+    own = points[members]
+    centres = lloyd(own, own[rng.choice(len(own), count, replace=False)], rounds=_ROUNDS)
+    labels = vq(own, centres)[0]
+    branches = [members[labels == number] for number in np.unique(labels)]
+    return branches if len(branches) > 1 else np.array_split(members, count)  # all points are equal

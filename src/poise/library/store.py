@@ -10,20 +10,23 @@ from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 
+import numpy as np
+
 from poise.errors import InvalidValueError, ParseError, PoiseError
-from poise.formats.files import FileAccessError
+from poise.formats import read
+from poise.formats.files import FileAccessError, not_a_link
 from poise.library.catalogue import FILE, Catalogue, Clip
-from poise.library.graph import NeighbourGraph, build_graph
 from poise.library.poses import Poses, map_poses, write_poses
-from poise.library.shards import FOLDER, read_canonical, read_own
+from poise.library.search import ExhaustiveSearch
+from poise.library.shards import FOLDER, on_canonical, read_canonical, read_own
 from poise.library.tensor_file import sha256_of
+from poise.motion.edit import frames_between
 from poise.motion.motion import Motion
+from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.skeleton import Skeleton
-from poise.types import Progress
 
 POSES_FILE = "poses.safetensors"
 CACHE = "cache"
-GRAPH_FILE = "graph.safetensors"
 LOCK_FILE = "changing.lock"
 
 
@@ -40,10 +43,7 @@ class Library:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        if (folder / FOLDER).is_symlink():
-            raise FileAccessError(
-                f"{folder / FOLDER} is a link; the clips must be in the library's own folder"
-            )
+        not_a_link(folder / FOLDER)
         self.catalogue = Catalogue(folder)
 
     @classmethod
@@ -143,16 +143,6 @@ class Library:
         digest = write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
         self.catalogue.poses_sha256 = digest
 
-    def graph(self, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
-        """The neighbour graph of all poses, from the cache or built, which takes a while."""
-        poses, place = self.poses, self.cache / GRAPH_FILE
-        if place.is_file() and (kept := _kept_graph(place, self.fingerprint, len(poses))) is not None:
-            return kept
-        graph = build_graph(poses, progress=progress)
-        self.cache.mkdir(exist_ok=True)
-        graph.save(place, fingerprint=self.fingerprint)
-        return graph
-
     @property
     def cache(self) -> Path:
         """The folder for data that can be recomputed, such as neighbour graphs."""
@@ -214,14 +204,14 @@ class Library:
         """What is wrong with a clip's shard; empty if it is intact."""
         path = self.folder / clip.shard
         try:
-            if sha256_of(path) != clip.shard_sha256:
+            if sha256_of(not_a_link(path)) != clip.shard_sha256:
                 return "its checksum differs from the recorded one"
         except (PoiseError, OSError) as error:
             return str(error)
         return ""
 
     def _poses_damaged(self) -> bool:
-        return sha256_of(self._poses_file) != self.catalogue.poses_sha256
+        return sha256_of(not_a_link(self._poses_file)) != self.catalogue.poses_sha256
 
     # --- private ---------------------------------------------------------------------------------------------------
 
@@ -238,13 +228,6 @@ class Library:
         except (ParseError, FileAccessError):
             return False
         return bool(header.get("clips") == self.fingerprint)
-
-
-def _kept_graph(place: Path, fingerprint: str, frames: int) -> NeighbourGraph | None:
-    try:
-        return NeighbourGraph.load(place, fingerprint=fingerprint, frames=frames)
-    except ParseError:
-        return None  # damaged: it can be recomputed
 
 
 def _fingerprint(clips: Sequence[Clip]) -> str:
@@ -273,3 +256,30 @@ def only_one(folder: Path) -> Iterator[None]:
                 "wait until it has finished, then try again"
             ) from error
         yield
+
+
+# --- frames of a library with the most similar poses -----------------------------------------------------------------
+
+
+def frames_like(
+    library: Library, file: Path, *, second: float = 0.0, count: int = 10
+) -> list[tuple[str, float, float]]:
+    """The clips with the most similar poses: names, times, and mean distances in degrees per joint."""
+    motion, canonical = read(file), library.catalogue.canonical
+    if not isinstance(motion, Motion) or canonical is None:
+        raise InvalidValueError(f"{file.name} holds markers; a pose needs the motion of a skeleton")
+    frame = frames_between(motion, second).start
+    pose = on_canonical(motion, canonical)[np.array([frame])]
+    poses = library.poses
+    q = poses.space.q_from_frames(pose.root_positions, pose.rotations)[0, ROOT_SIZE:]
+    found = ExhaustiveSearch(poses.maps).nearest(q, len(poses))
+    nearest: dict[str, tuple[str, float, float]] = {}
+    for hit in found.frames.tolist():
+        clip = int(poses.clip_of[hit])
+        if poses.names[clip] not in nearest:
+            gaps = np.linalg.norm((poses.maps[hit] - q).reshape(-1, 3), axis=-1)
+            when = (hit - int(poses.starts[clip])) / float(poses.rates[clip])
+            nearest[poses.names[clip]] = (poses.names[clip], when, float(np.degrees(gaps.mean())))
+        if len(nearest) == count:
+            break
+    return list(nearest.values())

@@ -14,7 +14,7 @@ import numpy as np
 
 from poise.bounds import LONGEST_TEXT, checked_depth
 from poise.errors import InvalidValueError, ParseError
-from poise.formats.files import existing_file, replacing
+from poise.formats.files import existing_file, not_a_link, replacing
 from poise.types import Array
 
 _TYPES = {"F32": np.float32, "F64": np.float64, "I32": np.int32, "I64": np.int64, "BOOL": np.bool_}
@@ -82,7 +82,7 @@ def _bytes_of(streams: Mapping[str, Stream], header: Mapping[str, Any]) -> Itera
 
 def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
     """The description of the arrays, their start, and the size of the file."""
-    size = existing_file(path).stat().st_size
+    size = existing_file(not_a_link(path)).stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
         if not 0 < length <= min(size - 8, _LARGEST_HEADER):

@@ -8,20 +8,19 @@ from poise.motion.edit import (
     RootRelative,
     concatenate,
     face,
+    mirror,
     moved,
     place,
     resample,
+    retarget,
     root_relative,
     trim,
     world_from_root_relative,
 )
-from poise.motion.limits import limits_from_motion
 from poise.motion.markers import Markers
-from poise.motion.mirror import mirror
 from poise.motion.motion import Motion, Origin
 from poise.motion.phase import Phase, phase
-from poise.motion.retarget import retarget
-from poise.motion.stillness import still_joints
+from poise.motion.ranges import limits_from_motion, still_joints
 from poise.motion.world import (
     accelerations,
     angular_velocities,

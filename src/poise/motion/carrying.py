@@ -8,6 +8,7 @@ matched by name; joints without a counterpart (twist bones, props, faces) keep t
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,11 +19,10 @@ from poise.errors import SkeletonError
 from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
-from poise.skeleton.fingers import finger_joints
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
 from poise.skeleton.retarget import scaled_places
-from poise.skeleton.roles import MAIN_ROLES, SIDES, TRUNK_ROLES, path
+from poise.skeleton.roles import MAIN_ROLES, SIDES, TRUNK_ROLES, path, subtree
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -158,3 +158,39 @@ def _uprightness(motion: Motion) -> float:
     trunk = positions[:, motion.skeleton.index("head")] - positions[:, motion.skeleton.index("pelvis")]
     mean = trunk.mean(axis=0)
     return float(mean[1] / max(float(np.linalg.norm(mean)), 1e-12))
+
+
+# --- the fingers of a skeleton: the joint of each segment, by the usual names ----------------------------------------
+
+
+_FINGERS = {
+    "thumb": "thumb",
+    "index": "index",
+    "mid": "middle",
+    "ring": "ring",
+    "pinky": "little",
+    "little": "little",
+}
+_PALM = re.compile(r"inhand|metacarpal|meta\b|palm|carpal", re.IGNORECASE)
+
+
+def finger_joints(skeleton: Skeleton) -> dict[tuple[str, str, int], int]:
+    """Joint by side, finger (thumb, index, middle, ring, little) and segment, counted from the hand outwards."""
+    found: dict[tuple[str, str, int], int] = {}
+    for side in SIDES:
+        if f"{side}_hand" not in skeleton.roles:
+            continue
+        counted: dict[str, int] = {}
+        for joint in subtree(skeleton, skeleton.index(f"{side}_hand"))[1:]:
+            finger = _finger_of(skeleton.names[joint])
+            if finger and not skeleton.is_end_site[joint]:
+                counted[finger] = counted.get(finger, 0) + 1
+                found[side, finger, counted[finger]] = joint
+    return found
+
+
+def _finger_of(name: str) -> str:
+    """The finger in a joint's name; empty for other joints, and for bones inside the palm."""
+    plain = name.lower()
+    finger = next((finger for word, finger in _FINGERS.items() if word in plain), "")
+    return "" if finger != "thumb" and _PALM.search(name) else finger

@@ -1,4 +1,4 @@
-"""Trim, resample, place and join motions. Every function returns a new motion."""
+"""Trim, resample, place, join and mirror motions, and retarget them. Every function returns a new motion."""
 
 from __future__ import annotations
 
@@ -11,12 +11,13 @@ from jaxtyping import Float
 from poise.bounds import checked_rate
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
+from poise.motion.contacts import floor_height
 from poise.motion.markers import Markers
-from poise.motion.mirror import mirror
 from poise.motion.motion import Motion
 from poise.motion.world import headings
-from poise.skeleton.retarget import check_same_topology
-from poise.skeleton.skeleton import read_only
+from poise.skeleton.retarget import check_same_topology, scaled_places
+from poise.skeleton.skeleton import Skeleton, read_only
+from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections, without_partner
 from poise.types import Array
 
 MOST_ROTATIONS = (
@@ -228,3 +229,46 @@ def edited(
         )
     resampled = trimmed if fps is None else resample(trimmed, fps)
     return mirror(resampled) if mirrored else resampled
+
+
+# --- a motion mirrored left to right on the same body ----------------------------------------------------------------
+
+
+def mirror(motion: Motion) -> Motion:
+    """The motion mirrored in the plane X = 0: left and right are exchanged.
+
+    It stays on the same body, so lengths that differ between the sides are kept. The correspondence of left and right
+    axes comes from the skeleton's symmetric neutral pose, so any rest pose works (`skeleton.symmetry`). Joints that
+    only one side has keep their own rotations.
+    """
+    skeleton = motion.skeleton
+    partner, carries = mirror_joints(skeleton), reflections(skeleton, motion.rotations)
+    above = np.concatenate([ACROSS[None], carries[skeleton.parents[1:]]])
+    # A reflection on both sides of a rotation: the negatives of both reflections are rotations and give the same.
+    before, after = rotations.quaternion_from_matrix(-above), rotations.quaternion_from_matrix(-carries)
+    turned = rotations.multiply(
+        rotations.multiply(before, motion.rotations[:, partner]), rotations.conjugate(after)
+    )
+    alone = without_partner(skeleton, partner)
+    turned[:, alone] = motion.rotations[:, alone]
+    return motion.with_frames(motion.root_positions @ ACROSS, rotations.canonical(turned))
+
+
+# --- transfer motions to a body with the same joints and other limb lengths ------------------------------------------
+
+
+def retarget(motion: Motion, target: Skeleton, *, keep_floor: bool = True) -> Motion:
+    """The motion on another body of the same topology: rotations kept, root positions scaled by leg length.
+
+    With `keep_floor` the whole motion is then raised or lowered so that its feet stand on the same floor.
+    """
+    check_same_topology(motion.skeleton, target)
+    places = scaled_places(motion.root_positions, motion.skeleton, target)
+    moved = Motion(target, motion.fps, places, motion.rotations, name=motion.name, origin=motion.origin)
+    return on_the_same_floor(motion, moved) if keep_floor else moved
+
+
+def on_the_same_floor(motion: Motion, moved: Motion) -> Motion:
+    """The moved motion raised or lowered as a whole to the floor height of the original."""
+    rise = floor_height(motion) - floor_height(moved)
+    return moved.with_frames(moved.root_positions + np.array([0.0, rise, 0.0]), moved.rotations)

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import is_number
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Origin
 from poise.savable import Savable
@@ -26,6 +27,8 @@ class Markers(Savable):
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
+        if isinstance(self.labels, str) or not np.iterable(self.labels):
+            raise InvalidValueError(f"labels are a sequence of names; got {self.labels!r:.40}")
         object.__setattr__(self, "labels", tuple(self.labels))
         object.__setattr__(self, "points", read_only(self.points))
         if self.points.ndim != 3 or self.points.shape[1:] != (len(self.labels), 3):
@@ -34,8 +37,8 @@ class Markers(Savable):
             )
         if self.residuals is not None:
             object.__setattr__(self, "residuals", read_only(self.residuals))
-        if not (np.isfinite(self.fps) and self.fps > 0):
-            raise InvalidValueError(f"a marker recording needs a positive frame rate; got {self.fps}")
+        if not (is_number(self.fps) and self.fps > 0):
+            raise InvalidValueError(f"a marker recording needs a positive frame rate; got {self.fps!r:.40}")
 
     def __len__(self) -> int:
         return len(self.points)

@@ -10,9 +10,10 @@ from typing import Any, overload
 import numpy as np
 from jaxtyping import Float
 
+from poise.bounds import is_number
 from poise.errors import InvalidValueError
 from poise.savable import Savable
-from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only
+from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only, unit_quaternions
 from poise.types import Array
 
 SEPARATOR = "; "  # between credits, in files that have one line for them
@@ -50,18 +51,21 @@ class Motion(Savable):
     origin: Origin = field(default_factory=Origin)
 
     def __post_init__(self) -> None:
+        if not isinstance(self.skeleton, Skeleton):
+            raise InvalidValueError(f"a motion needs a poise.Skeleton; got {self.skeleton!r:.40}")
         object.__setattr__(self, "root_positions", read_only(self.root_positions))
         object.__setattr__(self, "rotations", read_only(self.rotations))
-        frames, joints = len(self.root_positions), len(self.skeleton)
+        joints, frames = len(self.skeleton), len(self.root_positions) if self.root_positions.ndim else 0
         if self.root_positions.shape != (frames, 3) or self.rotations.shape != (frames, joints, 4):
             raise InvalidValueError(
                 f"a motion of {joints} joints needs root positions (frames, 3) and rotations (frames, {joints}, 4); "
                 f"got {self.root_positions.shape} and {self.rotations.shape}"
             )
-        if not (np.isfinite(self.fps) and self.fps > 0):
-            raise InvalidValueError(f"a motion needs a positive frame rate; got {self.fps}")
+        if not (is_number(self.fps) and self.fps > 0):
+            raise InvalidValueError(f"a motion needs a positive frame rate; got {self.fps!r:.40}")
         if not (np.all(np.isfinite(self.root_positions)) and np.all(np.isfinite(self.rotations))):
             raise InvalidValueError("a motion's positions and rotations must be finite; got NaN or infinity")
+        object.__setattr__(self, "rotations", unit_quaternions(self.rotations, "a motion's rotations"))
 
     @classmethod
     def of_poses(cls, poses: Sequence[Pose], *, fps: float = 30.0, name: str = "") -> Motion:

@@ -3,7 +3,7 @@
 `act("walk")` returns a Motion; `ACTIONS`, `STYLES` and `PERFORMERS` list the valid names.
 """
 
-from poise.performer.acting import ActedMotion, act, perform
+from poise.performer.acting import ActedMotion, act, acted
 from poise.performer.actions import ACTIONS, Action
 from poise.performer.bodies import PERFORMERS, Body, Proportions
 from poise.performer.styles import STYLES, Style
@@ -18,5 +18,5 @@ __all__ = [
     "Proportions",
     "Style",
     "act",
-    "perform",
+    "acted",
 ]

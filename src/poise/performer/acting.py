@@ -1,4 +1,4 @@
-"""The performer's entry points: `act` for a motion, `perform` for a motion with its foot contacts."""
+"""The performer's entry points: `act` for a motion, `acted` for a motion with its foot contacts."""
 
 import inspect
 from collections.abc import Mapping
@@ -12,9 +12,8 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Motion, Origin
 from poise.performer.actions import ACTIONS, Action
 from poise.performer.bodies import PERFORMERS, Body
-from poise.performer.checks import within
 from poise.performer.posing import BodyTargets, pose, with_heels_raised
-from poise.performer.stage import Stage, lively
+from poise.performer.stage import Stage, lively, within
 from poise.performer.styles import STYLES, Style
 from poise.types import Array
 
@@ -57,12 +56,12 @@ def act(
     small irregularities; the frame rate only the sampling of the same motion. `parameters` are the action's own, such
     as `speed`.
     """
-    return perform(
+    return acted(
         action, style=style, performer=performer, seconds=seconds, fps=fps, seed=seed, **parameters
     ).motion
 
 
-def perform(
+def acted(
     action: str,
     *,
     style: str | Style = "neutral",

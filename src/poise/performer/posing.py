@@ -102,7 +102,10 @@ def mirrored(targets: BodyTargets) -> BodyTargets:
         targets.spine * unroll,
         -targets.facing,
         targets.gaze * unroll,
-        {side: _mirrored_foot(targets.feet[other], flip, unroll) for side, other in _OTHER.items()},
+        {
+            side: replace(foot, ankle=foot.ankle * flip, turn=foot.turn * unroll)
+            for side, foot in ((side, targets.feet[other]) for side, other in _OTHER.items())
+        },
         {side: _mirrored_arm(targets.arms[other], flip) for side, other in _OTHER.items()},
         targets.upright,
     )
@@ -330,10 +333,6 @@ def _offset(body: Body, side: str, name: str) -> Array:
 
 def _mirrored(q: Array, side: str) -> Array:
     return q * np.array([1.0, 1.0, SIDES[side], SIDES[side]])
-
-
-def _mirrored_foot(foot: Foot, flip: Array, unroll: Array) -> Foot:
-    return replace(foot, ankle=foot.ankle * flip, turn=foot.turn * unroll)
 
 
 def _mirrored_arm(arm: Arm, flip: Array) -> Arm:

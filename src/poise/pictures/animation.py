@@ -20,9 +20,8 @@ from poise.formats.files import FileAccessError, replacing
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures import labels
-from poise.pictures.scene import Floor, render
-from poise.pictures.stage import StagedFrames, heading, looked_at, stage
-from poise.pictures.view import PictureView, fitted
+from poise.pictures.scene import Floor, PictureView, fitted, render
+from poise.pictures.subject import Subject, heading, looked_at, subject_of
 from poise.types import Array, Progress
 
 ANIMATIONS = (".gif", ".mp4")
@@ -52,7 +51,7 @@ def animate(
     extension = target.suffix.lower()
     if extension not in ANIMATIONS:
         raise UnknownNameError("animation format for the extension", extension, ANIMATIONS)
-    show = stage(shown)
+    show = subject_of(shown)
     rate = _rate(show, fps, 25.0 if extension == ".gif" else 30.0)
     reel = _Reel(show, _camera(show, _even(size)), _frames(show, rate), show.name if title is None else title)
     pictures = _told(reel, progress)
@@ -75,7 +74,7 @@ class _Camera:
 class _Reel:
     """The drawn frames, their views and titles."""
 
-    show: StagedFrames
+    show: Subject
     camera: _Camera
     frames: list[int]
     title: str
@@ -95,7 +94,7 @@ class _Reel:
         return image
 
 
-def _rate(show: StagedFrames, fps: float | None, most: float) -> float:
+def _rate(show: Subject, fps: float | None, most: float) -> float:
     rate = min(most, show.fps) if fps is None else fps
     if not 0.1 <= rate <= 240.0:
         raise InvalidValueError(f"an animation needs 0.1 to 240 pictures a second; got {rate:g}")
@@ -112,7 +111,7 @@ def _even(size: tuple[int, int]) -> tuple[int, int]:
     return width - width % 2, height - height % 2
 
 
-def _frames(show: StagedFrames, rate: float) -> list[int]:
+def _frames(show: Subject, rate: float) -> list[int]:
     """The frame nearest to the time of each picture."""
     count = max(1, round(show.frames / show.fps * rate))
     return [min(show.frames - 1, round(k * show.fps / rate)) for k in range(count)]
@@ -128,7 +127,7 @@ def _told(reel: _Reel, progress: Progress | None) -> Iterator[Image.Image]:
 # --- the camera ------------------------------------------------------------------------------------------------------
 
 
-def _camera(show: StagedFrames, size: tuple[int, int]) -> _Camera:
+def _camera(show: Subject, size: tuple[int, int]) -> _Camera:
     """Fit everything if the motion stays in one place, else follow the person."""
     looks = looked_at(show.frames)
     spread = np.ptp(show.centres[:, [0, 2]], axis=0).max()

@@ -6,7 +6,7 @@ from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
 
-from poise.skeleton.mannequin import TONES, Colour
+from poise.pictures.mannequin import TONES, Colour
 
 INK, PALE_INK = (52, 54, 60), (128, 130, 136)
 

@@ -11,12 +11,11 @@ from PIL import Image
 
 from poise.motion.motion import Motion
 from poise.pictures import labels as words
+from poise.pictures.mannequin import Colour, build_mannequin
 from poise.pictures.plots import Axes, Plot, colors
-from poise.pictures.scene import figure, floor_under, marker, render
-from poise.pictures.stage import facing_of
-from poise.pictures.view import fitted
+from poise.pictures.scene import figure, fitted, floor_under, marker, render
+from poise.pictures.subject import facing_of
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.mannequin import Colour, build_mannequin
 from poise.types import Array
 
 SEEN: Colour = (0.16, 0.55, 0.33)

@@ -10,10 +10,9 @@ from PIL import Image, ImageDraw
 
 from poise.geometry.cameras import Camera
 from poise.pictures import labels
-from poise.pictures.scene import Figure, figure, floor_under, marker, render, rod
-from poise.pictures.view import fitted
+from poise.pictures.mannequin import TONES, Colour, build_mannequin
+from poise.pictures.scene import Figure, figure, fitted, floor_under, marker, render, rod
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.mannequin import TONES, Colour, build_mannequin
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
 
@@ -42,7 +41,7 @@ def draw_overlay(photo: Image.Image, camera: Camera, points: Points, poses: Sequ
 
 def render_photo(pose: Pose, camera: Camera, size: tuple[int, int]) -> Image.Image:
     """The mannequin as seen by a camera: a substitute photo for examples and tests."""
-    from poise.pictures.view import PictureView
+    from poise.pictures.scene import PictureView
 
     right, down, forward = camera.rotation
     middle = (float(camera.intrinsics[0, 2]) - 0.5, float(camera.intrinsics[1, 2]) - 0.5)

@@ -12,9 +12,8 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.pictures import labels
-from poise.pictures.scene import Figure, Floor, render
-from poise.pictures.stage import StagedFrames, heading, stage
-from poise.pictures.view import PictureView, fitted
+from poise.pictures.scene import Figure, Floor, PictureView, fitted, render
+from poise.pictures.subject import Subject, heading, subject_of
 from poise.types import Array
 
 LAYOUTS = ("auto", "travel", "row")
@@ -40,14 +39,15 @@ def contact_sheet(
     and wraps long rows; "auto" chooses by the distance between poses.
     """
     _check(poses, width, layout)
-    show = stage(shown)
+    show = subject_of(shown)
     frames = np.unique(np.round(np.linspace(0, show.frames - 1, poses)).astype(np.int64))
     people = [_Standing(show.figure(int(f)), show.centres[f], f"{f / show.fps:.2f} s") for f in frames]
     if layout == "travel" or (layout == "auto" and _travels(show, people)):
         strips = [_travel_strip(show, people, width)]
     else:
         strips = _row_strips(show, people, width, columns)
-    return _page(strips, show.name if title is None else title, _detail(show), width)
+    detail = f"{show.frames / show.fps:.1f} s, {show.frames} frames at {show.fps:g} Hz"
+    return _page(strips, show.name if title is None else title, detail, width)
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,16 +68,12 @@ def _check(poses: int, width: int, layout: str) -> None:
         raise UnknownNameError("layout", layout, LAYOUTS)
 
 
-def _detail(show: StagedFrames) -> str:
-    return f"{show.frames / show.fps:.1f} s, {show.frames} frames at {show.fps:g} Hz"
-
-
 def _height(people: list[_Standing], floor: float) -> float:
     """The height of the tallest pose above the floor."""
     return max(0.1, max(float(p.figure.vertices[:, 1].max(initial=floor)) for p in people) - floor)
 
 
-def _travels(show: StagedFrames, people: list[_Standing]) -> bool:
+def _travels(show: Subject, people: list[_Standing]) -> bool:
     """Whether poses are separate at their own positions: a fairly straight path in steps of 0.3 to 1.5 heights."""
     if len(people) < 2:
         return False
@@ -91,7 +87,7 @@ def _travels(show: StagedFrames, people: list[_Standing]) -> bool:
 # --- poses where they happened ---------------------------------------------------------------------------------------
 
 
-def _travel_strip(show: StagedFrames, people: list[_Standing], width: int) -> Image.Image:
+def _travel_strip(show: Subject, people: list[_Standing], width: int) -> Image.Image:
     azimuth = heading(show.centres)[0] - _TURN_TRAVEL
     points = np.concatenate(
         [_hull(p.figure) for p in people] + [_on_floor(p.centre, show.floor)[None] for p in people]
@@ -116,9 +112,7 @@ def _cropped(view: PictureView, points: Float[Array, "n 3"], *, top: int, bottom
 # --- poses in rows ---------------------------------------------------------------------------------------------------
 
 
-def _row_strips(
-    show: StagedFrames, people: list[_Standing], width: int, columns: int | None
-) -> list[Image.Image]:
+def _row_strips(show: Subject, people: list[_Standing], width: int, columns: int | None) -> list[Image.Image]:
     azimuth = show.facing - _TURN
     right = np.array([np.cos(azimuth), 0.0, -np.sin(azimuth)])
     spans = np.array([_span(p.figure, right) for p in people])
@@ -182,7 +176,7 @@ def _shifted(person: _Standing, shift: Float[Array, "3"]) -> _Standing:
 # --- drawing ---------------------------------------------------------------------------------------------------------
 
 
-def _strip(show: StagedFrames, people: list[_Standing], view: PictureView, width: int) -> Image.Image:
+def _strip(show: Subject, people: list[_Standing], view: PictureView, width: int) -> Image.Image:
     """One row of poses on the floor, each with its label."""
     middle = np.mean([p.centre for p in people], axis=0)
     reach = 1.6 * view.size[0] / view.focal * float(np.linalg.norm(view.eye - middle))

@@ -1,17 +1,22 @@
 """Forward kinematics of motions: joint positions and rotations in the world, compiled."""
 
+from __future__ import annotations
+
+import math
+
 import numpy as np
 from jaxtyping import Float
 
+from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.skeleton import kernels
-from poise.skeleton.skeleton import Pose, Skeleton
-from poise.skeleton.turns import world_turns
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.limbs import BoneTree
 from poise.types import Array
 
 
 def world_transforms(
-    skeleton: Skeleton, root_positions: Float[Array, "*frames 3"], rotations: Float[Array, "*frames joints 4"]
+    skeleton: BoneTree, root_positions: Float[Array, "*frames 3"], rotations: Float[Array, "*frames joints 4"]
 ) -> tuple[Float[Array, "*frames joints 3"], Float[Array, "*frames joints 3 3"]]:
     """Positions and rotation matrices of every joint in the world, for one frame or many."""
     roots = np.ascontiguousarray(root_positions, dtype=np.float64)
@@ -35,7 +40,7 @@ def world_transforms(
 
 
 def turns_in_world(
-    skeleton: Skeleton, rotations: Float[Array, "*frames joints 4"]
+    skeleton: BoneTree, rotations: Float[Array, "*frames joints 4"]
 ) -> Float[Array, "*frames joints 4"]:
     """Every joint's rotation in the world as a quaternion (w >= 0), for one frame or many."""
     turns, shape = np.ascontiguousarray(rotations, dtype=np.float64), (-1, len(skeleton), 4)
@@ -44,18 +49,42 @@ def turns_in_world(
     return found
 
 
-def warm_up() -> None:
-    """Compile every function of the core, or load it from the cache."""
-    from poise.skeleton.pose_space import PoseSpace
+# --- compiled rotations of whole bodies as quaternions: from pose vectors, and from relative to world ----------------
 
-    skeleton = Skeleton(("root", "end"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
-    space = PoseSpace(skeleton)
-    q = space.q_from_pose(Pose.rest(skeleton))
-    space.forward(q)
-    handles = space.handles(["end"])
-    space.handle_positions(q, handles)
-    space.handle_orientations(q, handles)
-    space.centre_of_mass(q)
-    space.integrate(q, np.zeros(space.freedoms))
-    pose = space.pose_from_q(q)
-    pose.world, turns_in_world(skeleton, pose.rotations)
+
+@compiled
+def local_turns(qs: Array, references: Array, moving: Array, turns: Array) -> None:
+    """Each joint's rotation relative to its parent, of many pose vectors; joints that do not move are left out."""
+    for frame in range(len(qs)):
+        q, own = qs[frame], turns[frame]
+        for i in range(4):
+            own[0, i] = q[3 + i]
+        for slot in range(len(moving)):
+            first = ROOT_SIZE + 3 * slot
+            x, y, z = 0.5 * q[first], 0.5 * q[first + 1], 0.5 * q[first + 2]
+            half = math.sqrt(x * x + y * y + z * z)
+            scale = math.sin(half) / half if half > 0.0 else 1.0
+            joint = moving[slot]
+            _turn(references[joint], math.cos(half), scale * x, scale * y, scale * z, own[joint])
+
+
+@compiled
+def world_turns(parents: Array, turns: Array, found: Array) -> None:
+    """Each joint's rotation in the world, of many frames of rotations relative to the parent."""
+    for frame in range(len(turns)):
+        own, out = turns[frame], found[frame]
+        sign = -1.0 if own[0, 0] < 0.0 else 1.0
+        for i in range(4):
+            out[0, i] = sign * own[0, i]
+        for j in range(1, len(parents)):
+            _turn(out[parents[j]], own[j, 0], own[j, 1], own[j, 2], own[j, 3], out[j])
+
+
+@compiled
+def _turn(a: Array, w: float, x: float, y: float, z: float, out: Array) -> None:
+    """A quaternion times another, with w >= 0."""
+    sign = 1.0 if a[0] * w - a[1] * x - a[2] * y - a[3] * z >= 0.0 else -1.0
+    out[0] = sign * (a[0] * w - a[1] * x - a[2] * y - a[3] * z)
+    out[1] = sign * (a[0] * x + a[1] * w + a[2] * z - a[3] * y)
+    out[2] = sign * (a[0] * y - a[1] * z + a[2] * w + a[3] * x)
+    out[3] = sign * (a[0] * z + a[1] * y - a[2] * x + a[3] * w)

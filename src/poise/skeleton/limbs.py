@@ -9,19 +9,53 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import numpy as np
+from jaxtyping import Bool, Float, Int
 
-if TYPE_CHECKING:
-    from poise.skeleton.skeleton import Skeleton
+from poise.types import Array
 
 _LONG = 0.45  # share of the longest sibling branch above which a branch is long
 _LIMB = 0.25  # share of the longest branch of all above which it is a limb
 _MOST_BRANCHES = 8
 
 
-def find_limbs(skeleton: Skeleton, *, side_of: Callable[[int], str]) -> dict[str, dict[str, int]]:
+@runtime_checkable
+class BoneTree(Protocol):
+    """The bones of a skeleton: what its limbs and roles are found from."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The joints."""
+        ...
+
+    @property
+    def parents(self) -> Int[Array, "joints"]:
+        """The joint above each; -1 for the root."""
+        ...
+
+    @property
+    def offsets(self) -> Float[Array, "joints 3"]:
+        """From the joint above, in metres."""
+        ...
+
+    @property
+    def children(self) -> tuple[tuple[int, ...], ...]:
+        """The joints below each."""
+        ...
+
+    @property
+    def is_end_site(self) -> Bool[Array, "joints"]:
+        """Whether a joint is the end of a bone and does not turn."""
+        ...
+
+    def __len__(self) -> int:
+        """The number of joints."""
+        ...
+
+
+def find_limbs(skeleton: BoneTree, *, side_of: Callable[[int], str]) -> dict[str, dict[str, int]]:
     """Per side, limb part to joint index; sides from the names if they have them, else from the rest pose."""
     tree = _Tree(skeleton)
     pelvis = tree.fork_below(0)
@@ -40,7 +74,7 @@ def find_limbs(skeleton: Skeleton, *, side_of: Callable[[int], str]) -> dict[str
 class _Tree:
     """A skeleton with, per joint, the length of the longest path from its parent through it to a leaf."""
 
-    def __init__(self, skeleton: Skeleton) -> None:
+    def __init__(self, skeleton: BoneTree) -> None:
         self.skeleton = skeleton
         self.reach = _reach(skeleton)
         # Only below a fork: a root may be far from the body.
@@ -80,7 +114,7 @@ class _Tree:
         return list(best)
 
 
-def _reach(skeleton: Skeleton) -> list[float]:
+def _reach(skeleton: BoneTree) -> list[float]:
     lengths = np.linalg.norm(skeleton.offsets, axis=-1).tolist()
     parents = skeleton.parents.tolist()
     below = [0.0] * len(skeleton)
@@ -149,7 +183,7 @@ def _left_direction(tree: _Tree, legs: list[int], chest: int) -> np.ndarray:
     return left if np.linalg.norm(left) > 0.2 * size > 0 else np.array([1.0, 0.0, 0.0])
 
 
-def _rest_position(skeleton: Skeleton, joint: int) -> np.ndarray:
+def _rest_position(skeleton: BoneTree, joint: int) -> np.ndarray:
     position, current = np.zeros(3), joint
     while current > 0:
         position, current = position + skeleton.offsets[current], int(skeleton.parents[current])

@@ -7,14 +7,9 @@ Movement", figure 4.1: of a stature of 1, the thigh is 0.245, the shin 0.246, th
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 
-from poise.skeleton.roles import SIDES, path
-
-if TYPE_CHECKING:
-    from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.roles import SIDES, RoledTree, path
 
 THIGH, SHIN, ANKLE = 0.245, 0.246, 0.039
 NECK_TO_CROWN = 0.160  # from the base of the neck (C7) to the top of the head
@@ -36,7 +31,7 @@ SEGMENTS: dict[str, tuple[str, str]] = {
 }  # fmt: skip
 
 
-def standing_height(skeleton: Skeleton) -> float:
+def standing_height(skeleton: RoledTree) -> float:
     """The stature of the body, in the skeleton's own unit: sole to hip, hip to neck, neck to crown.
 
     The upper body is at least that of people with the longest legs, because many capture skeletons start above the
@@ -50,7 +45,7 @@ def standing_height(skeleton: Skeleton) -> float:
     return float(max(hip_height + upper, hip_height / LONGEST_LEGS))
 
 
-def leg_length(skeleton: Skeleton) -> float:
+def leg_length(skeleton: RoledTree) -> float:
     """Hip to ankle along the bones, the mean of both sides; zero if no leg is found."""
     sides = [
         length for side in SIDES if (length := length_between(skeleton, f"{side}_thigh", f"{side}_foot"))
@@ -58,7 +53,7 @@ def leg_length(skeleton: Skeleton) -> float:
     return float(np.mean(sides)) if sides else 0.0
 
 
-def segment_lengths(skeleton: Skeleton) -> dict[str, float]:
+def segment_lengths(skeleton: RoledTree) -> dict[str, float]:
     """The length along the bones of every segment with both ends known: trunk, left_thigh, right_forearm, ..."""
     roles = skeleton.roles
     return {
@@ -68,7 +63,7 @@ def segment_lengths(skeleton: Skeleton) -> dict[str, float]:
     }
 
 
-def length_between(skeleton: Skeleton, upper: str, lower: str) -> float:
+def length_between(skeleton: RoledTree, upper: str, lower: str) -> float:
     """The length along the bones from one joint or role down to another; zero if there is no such path."""
     known = {*skeleton.names, *skeleton.roles}
     if upper not in known or lower not in known:
@@ -77,7 +72,7 @@ def length_between(skeleton: Skeleton, upper: str, lower: str) -> float:
     return float(np.sum(np.linalg.norm(skeleton.offsets[joints[1:]], axis=-1)))
 
 
-def longest_way(skeleton: Skeleton) -> float:
+def longest_way(skeleton: RoledTree) -> float:
     """The longest path from leaf to leaf along the bones."""
     lengths = np.linalg.norm(skeleton.offsets, axis=-1)
     deepest, longest = np.zeros(len(skeleton)), 0.0
@@ -91,7 +86,7 @@ def longest_way(skeleton: Skeleton) -> float:
 # --- the parts of stature ------------------------------------------------------------------------------------------
 
 
-def _sole_to_ankle(skeleton: Skeleton, leg: float) -> float:
+def _sole_to_ankle(skeleton: RoledTree, leg: float) -> float:
     """The depth of the foot's lowest point below the ankle along the shin, at least a person's."""
     depths = [leg * ANKLE / (THIGH + SHIN)]
     for side in SIDES:
@@ -101,7 +96,7 @@ def _sole_to_ankle(skeleton: Skeleton, leg: float) -> float:
     return max(depths)
 
 
-def _depth_of_foot(skeleton: Skeleton, shin: int, foot: int) -> float:
+def _depth_of_foot(skeleton: RoledTree, shin: int, foot: int) -> float:
     """The same from the rest pose; zero if the toes point along the shin, so that it is not a standing foot."""
     joints = [foot]
     below: dict[int, np.ndarray] = {foot: np.zeros(3)}
@@ -117,7 +112,7 @@ def _depth_of_foot(skeleton: Skeleton, shin: int, foot: int) -> float:
     return max(float(point @ down) for point in below.values())
 
 
-def _hip_to_neck(skeleton: Skeleton) -> float:
+def _hip_to_neck(skeleton: RoledTree) -> float:
     """The length of the trunk from the base of the neck to the pelvis, and down to the level of the hips."""
     roles = skeleton.roles
     if "pelvis" not in roles:
@@ -133,7 +128,7 @@ def _hip_to_neck(skeleton: Skeleton) -> float:
     return float(np.sum(np.linalg.norm(skeleton.offsets[trunk], axis=-1))) + max(drop, 0.0)
 
 
-def _neck_to_crown(skeleton: Skeleton, *, stature: float) -> float:
+def _neck_to_crown(skeleton: RoledTree, *, stature: float) -> float:
     """The length of neck and head along the bones; a head without a bone gets a person's."""
     roles = skeleton.roles
     if "head" not in roles:
@@ -146,7 +141,7 @@ def _neck_to_crown(skeleton: Skeleton, *, stature: float) -> float:
     return neck + head
 
 
-def _sum_of_offsets(skeleton: Skeleton, upper: str, lower: str) -> np.ndarray:
+def _sum_of_offsets(skeleton: RoledTree, upper: str, lower: str) -> np.ndarray:
     joints = path(skeleton, skeleton.index(upper), skeleton.index(lower))
     total: np.ndarray = np.sum(skeleton.offsets[joints[1:]], axis=0)
     return total

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from math import isfinite
+from numbers import Real
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -18,8 +19,8 @@ from jaxtyping import Bool, Float, Int
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.skeleton import kernels
+from poise.skeleton.kinematics import local_turns
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
-from poise.skeleton.turns import local_turns
 from poise.types import Array
 
 _BLOCK = 4096  # poses processed at once
@@ -32,6 +33,15 @@ class Handle:
 
     joint: str
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
+
+    def __post_init__(self) -> None:
+        offset = tuple(self.offset) if np.iterable(self.offset) else ()
+        is_point = len(offset) == 3 and all(isinstance(part, Real) for part in offset)
+        if not isinstance(self.joint, str) or not is_point:
+            raise InvalidValueError(
+                f"a handle is the name of a joint or role and an offset of three numbers; got {self!r:.80}"
+            )
+        object.__setattr__(self, "offset", offset)
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,15 +11,12 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from jaxtyping import Bool
 
-from poise.skeleton.limbs import find_limbs
-
-if TYPE_CHECKING:
-    from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.limbs import BoneTree, find_limbs
 
 SIDES = ("left", "right")
 TRUNK_ROLES = ("pelvis", "spine", "chest", "neck", "head")
@@ -59,7 +56,21 @@ _SIDE_OF_WORD = {"left": "left", "l": "left", "right": "right", "r": "right"}
 _NOISE = {"c", "m", "bend", "jnt", "joint", "bone"}
 
 
-def guess_roles(skeleton: Skeleton) -> dict[str, str]:
+@runtime_checkable
+class RoledTree(BoneTree, Protocol):
+    """A tree whose joints have roles, and can be found by them."""
+
+    @property
+    def roles(self) -> Mapping[str, str]:
+        """Role to the name of its joint."""
+        ...
+
+    def index(self, name: str) -> int:
+        """The number of a joint, by its name or role."""
+        ...
+
+
+def guess_roles(skeleton: BoneTree) -> dict[str, str]:
     """Role to joint name, as far as names and shape determine it; every role has a different joint."""
     named = _joints_by_part(skeleton)
     found = _limb_roles(skeleton, named)
@@ -67,7 +78,7 @@ def guess_roles(skeleton: Skeleton) -> dict[str, str]:
     return {role: skeleton.names[found[role]] for role in ROLES if role in found}
 
 
-def paper_joints(skeleton: Skeleton) -> Bool[np.ndarray, "joints"]:
+def paper_joints(skeleton: RoledTree) -> Bool[np.ndarray, "joints"]:
     """The 18 joints of Chai and Hodgins 2005, section 3: from the root up to the head, and three of every limb.
 
     They exclude collar bones, fingers, thumbs and toes. For a skeleton without such roles, all of its joints.
@@ -98,7 +109,7 @@ def side_and_part(name: str) -> tuple[str, str]:
 # --- limbs ---------------------------------------------------------------------------------------------------------
 
 
-def _limb_roles(skeleton: Skeleton, named: Mapping[tuple[str, str], int]) -> dict[str, int]:
+def _limb_roles(skeleton: BoneTree, named: Mapping[tuple[str, str], int]) -> dict[str, int]:
     """The roles of arms and legs: by name if the names form a chain down the tree, else by shape."""
     by_name = {side: {**_limb_by_name(skeleton, named, side)} for side in SIDES}
     if all(_is_complete(parts) for parts in by_name.values()):
@@ -116,7 +127,7 @@ def _limb_roles(skeleton: Skeleton, named: Mapping[tuple[str, str], int]) -> dic
     return found
 
 
-def _limb_by_name(skeleton: Skeleton, named: Mapping[tuple[str, str], int], side: str) -> dict[str, int]:
+def _limb_by_name(skeleton: BoneTree, named: Mapping[tuple[str, str], int], side: str) -> dict[str, int]:
     found: dict[str, int] = {}
     for part, aliases in LIMB_ALIASES.items():
         for alias in aliases:
@@ -133,7 +144,7 @@ def _limb_by_name(skeleton: Skeleton, named: Mapping[tuple[str, str], int], side
     }
 
 
-def _with_end(skeleton: Skeleton, parts: dict[str, int], limb: tuple[str, ...]) -> dict[str, int]:
+def _with_end(skeleton: BoneTree, parts: dict[str, int], limb: tuple[str, ...]) -> dict[str, int]:
     """The limb with the hand or foot that has a name of its own: the one turning joint below forearm or shin."""
     lower = parts.get(limb[2] if limb is ARM_ROLES else limb[1])
     end = limb[3] if limb is ARM_ROLES else limb[2]
@@ -141,7 +152,7 @@ def _with_end(skeleton: Skeleton, parts: dict[str, int], limb: tuple[str, ...]) 
     return {**parts, end: below[0]} if len(below) == 1 and end not in parts else parts
 
 
-def _longest_descent(skeleton: Skeleton, parts: dict[str, int]) -> dict[str, int]:
+def _longest_descent(skeleton: BoneTree, parts: dict[str, int]) -> dict[str, int]:
     """The limb's parts if each is below the one before it; empty if they contradict the tree."""
     joints = list(parts.values())
     below = all(is_ancestor(skeleton, upper, lower) for upper, lower in itertools.pairwise(joints))
@@ -156,7 +167,7 @@ def _is_complete(parts: Mapping[str, int]) -> bool:
 
 
 def _trunk_roles(
-    skeleton: Skeleton, named: Mapping[tuple[str, str], int], limbs: Mapping[str, int]
+    skeleton: BoneTree, named: Mapping[tuple[str, str], int], limbs: Mapping[str, int]
 ) -> dict[str, int]:
     """Pelvis and head by name or position; spine, chest and neck between them."""
     found: dict[str, int] = {}
@@ -180,7 +191,7 @@ def _trunk_roles(
 
 
 def _spine_roles(
-    skeleton: Skeleton, named: Mapping[tuple[str, str], int], between: list[int], limbs: Mapping[str, int]
+    skeleton: BoneTree, named: Mapping[tuple[str, str], int], between: list[int], limbs: Mapping[str, int]
 ) -> dict[str, int]:
     """Between pelvis and head: the chest carries the arms, the neck comes after it, the spine before."""
     arms = [limbs[role] for role in ("left_upper_arm", "right_upper_arm") if role in limbs]
@@ -204,7 +215,7 @@ def _spine_roles(
     return found
 
 
-def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
+def _head_by_shape(skeleton: BoneTree, limbs: Mapping[str, int]) -> int | None:
     """The last rotating joint before a face, on the longest branch from the arms' junction without a limb."""
     arms = [limbs[role] for role in ("left_upper_arm", "right_upper_arm") if role in limbs]
     if len(arms) < 2:
@@ -228,7 +239,7 @@ def _head_by_shape(skeleton: Skeleton, limbs: Mapping[str, int]) -> int | None:
 # --- the tree ------------------------------------------------------------------------------------------------------
 
 
-def path(skeleton: Skeleton, ancestor: int, descendant: int) -> list[int]:
+def path(skeleton: BoneTree, ancestor: int, descendant: int) -> list[int]:
     """Joint indices from the ancestor down to the descendant, both included; empty if it is not an ancestor."""
     joints = [descendant]
     while joints[-1] != ancestor:
@@ -238,18 +249,18 @@ def path(skeleton: Skeleton, ancestor: int, descendant: int) -> list[int]:
     return joints[::-1]
 
 
-def is_ancestor(skeleton: Skeleton, ancestor: int, descendant: int) -> bool:
+def is_ancestor(skeleton: BoneTree, ancestor: int, descendant: int) -> bool:
     """Whether the first joint is on the path from the second to the root."""
     return ancestor != descendant and bool(path(skeleton, ancestor, descendant))
 
 
-def common_ancestor(skeleton: Skeleton, first: int, second: int) -> int:
+def common_ancestor(skeleton: BoneTree, first: int, second: int) -> int:
     """The deepest joint that is an ancestor of both."""
     above = set(path(skeleton, 0, first))
     return next(joint for joint in reversed(path(skeleton, 0, second)) if joint in above)
 
 
-def subtree(skeleton: Skeleton, joint: int) -> list[int]:
+def subtree(skeleton: BoneTree, joint: int) -> list[int]:
     """The joint and all its descendants."""
     joints = [joint]
     for current in joints:
@@ -266,7 +277,7 @@ _KNOWN_SIDED_PARTS = {alias for aliases in LIMB_ALIASES.values() for alias in al
 }
 
 
-def _joints_by_part(skeleton: Skeleton) -> dict[tuple[str, str], int]:
+def _joints_by_part(skeleton: BoneTree) -> dict[tuple[str, str], int]:
     """Rotating joints by side and part; of several (Spine, Spine1, ...) the one nearest the root."""
     named: dict[tuple[str, str], int] = {}
     for joint, name in enumerate(skeleton.names):
@@ -286,7 +297,7 @@ def _first_alias(named: Mapping[tuple[str, str], int], aliases: Iterable[str]) -
     return next((named["", alias] for alias in aliases if ("", alias) in named), None)
 
 
-def _near(skeleton: Skeleton, pelvis: int, junction: int) -> bool:
+def _near(skeleton: BoneTree, pelvis: int, junction: int) -> bool:
     """Whether a joint called pelvis is the legs' junction, or directly below or, unless called root, above it."""
     above = skeleton.parents[junction] == pelvis and side_and_part(skeleton.names[pelvis])[1] != "root"
     return pelvis == junction or junction == skeleton.parents[pelvis] or above

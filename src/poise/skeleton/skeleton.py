@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache, wraps
@@ -14,8 +15,12 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
 from poise.savable import Savable
+from poise.skeleton.measure import standing_height
+from poise.skeleton.roles import guess_roles
 from poise.types import Array
 
+EXACT = 1e-6  # largest deviation of a quaternion's length from one that is kept: that of single precision
+CLOSE = 1e-2  # largest one that is normalised: that of half precision, or of four digits in a file
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 
@@ -30,6 +35,9 @@ class JointLimits:
     def __post_init__(self) -> None:
         for name in ("references", "lower", "upper"):
             object.__setattr__(self, name, read_only(getattr(self, name)))
+        joints = len(self.references) if self.references.ndim else 0
+        if self.references.shape != (joints, 4) or not self.lower.shape == self.upper.shape == (joints, 3):
+            raise InvalidValueError("joint limits need references (joints, 4), lower and upper (joints, 3)")
         if not np.all(self.lower <= self.upper):
             raise InvalidValueError("joint limits need lower <= upper for every joint and axis")
 
@@ -50,9 +58,14 @@ class Skeleton:
     role_overrides: Mapping[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "names", tuple(self.names))
+        names = tuple(self.names) if np.iterable(self.names) else ()
+        if isinstance(self.names, str) or not all(isinstance(name, str) for name in names):
+            raise SkeletonError(f"joint names are a sequence of texts; got {self.names!r:.40}")
+        object.__setattr__(self, "names", names)
         object.__setattr__(self, "parents", read_only(self.parents, dtype=np.int64))
         object.__setattr__(self, "offsets", read_only(self.offsets))
+        if self.parents.shape != (len(self.names),):
+            raise SkeletonError(f"{len(self.names)} names need as many parents; got {self.parents.shape}")
         object.__setattr__(self, "orders", tuple(self.orders) or self._default_orders())
         object.__setattr__(self, "role_overrides", MappingProxyType(dict(self.role_overrides)))
         self._check()
@@ -129,15 +142,11 @@ class Skeleton:
     @cached_property
     def roles(self) -> Mapping[str, str]:
         """Role to joint name, guessed from names and geometry, with the overrides applied; see `skeleton.roles`."""
-        from poise.skeleton.roles import guess_roles
-
         return MappingProxyType({**guess_roles(self), **self.role_overrides})
 
     @cached_property
     def height(self) -> float:
         """The height in metres of the standing body, from its bone lengths; see `skeleton.measure`."""
-        from poise.skeleton.measure import standing_height
-
         return standing_height(self)
 
     def with_roles(self, **roles: str) -> Skeleton:
@@ -212,7 +221,7 @@ class Positions(np.lib.mixins.NDArrayOperatorsMixin):
         cls, skeleton: Skeleton, roots: Float[Array, "*frames 3"], rotations: Float[Array, "*frames joints 4"]
     ) -> Positions:
         """Compute positions by forward kinematics, for one pose or many."""
-        from poise.skeleton.kinematics import world_transforms
+        from poise.skeleton.kinematics import world_transforms  # compiled, which a skeleton is not
 
         return cls(skeleton, world_transforms(skeleton, roots, rotations)[0])
 
@@ -259,6 +268,9 @@ class Pose(Savable):
                 f"a pose of this skeleton needs a root position (3,) and rotations {expected}; "
                 f"got {self.root_position.shape} and {self.rotations.shape}"
             )
+        if not np.isfinite(self.root_position).all():
+            raise InvalidValueError(f"a pose's root position must be finite; got {self.root_position}")
+        object.__setattr__(self, "rotations", unit_quaternions(self.rotations, "a pose's rotations"))
 
     @classmethod
     def rest(cls, skeleton: Skeleton, *, root_position: Sequence[float] = (0.0, 0.0, 0.0)) -> Pose:
@@ -278,7 +290,7 @@ class Pose(Savable):
     @cached_property
     def world(self) -> tuple[Float[Array, "joints 3"], Float[Array, "joints 3 3"]]:
         """World positions and rotations of the joints, computed on first access."""
-        from poise.skeleton.kinematics import world_transforms
+        from poise.skeleton.kinematics import world_transforms  # compiled, which a skeleton is not
 
         positions, matrices = world_transforms(self.skeleton, self.root_position, self.rotations)
         positions.flags.writeable = matrices.flags.writeable = False
@@ -308,6 +320,29 @@ def read_only(values: Any, *, dtype: Any = np.float64) -> Array:
         and values.flags.c_contiguous
     ):
         return values
-    array = np.array(values, dtype=dtype, order="C")
+    try:
+        array = np.array(values, order="C")
+        if array.dtype.kind in "cSU":
+            raise TypeError(f"they are {array.dtype}")
+        with np.errstate(invalid="ignore"):
+            array = array.astype(dtype, copy=False)
+    except (TypeError, ValueError, OverflowError) as error:
+        raise InvalidValueError(f"expected an array of numbers; got {values!r:.80} ({error})") from error
     array.flags.writeable = False
     return array
+
+
+def unit_quaternions(values: Any, what: str) -> Array:
+    """A read-only copy of rotations; those almost of unit length are normalised with a warning, others an error."""
+    found = read_only(values)
+    lengths = np.sqrt(np.einsum("...i,...i->...", found, found))
+    off = float(np.abs(lengths - 1.0).max(initial=0.0))
+    if off <= EXACT:
+        return found
+    if not off <= CLOSE:  # also for NaN
+        raise InvalidValueError(
+            f"{what} must be finite unit quaternions (w, x, y, z); the length of one is "
+            f"{lengths.flat[np.argmax(np.nan_to_num(np.abs(lengths - 1.0), nan=np.inf))]:.3g}"
+        )
+    warnings.warn(f"{what} were normalised: lengths were up to {off:.1g} from one", stacklevel=4)
+    return read_only(found / lengths[..., None])

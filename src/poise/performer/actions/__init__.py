@@ -4,14 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
 
+from poise.performer.actions.ball import kick, throw
 from poise.performer.actions.boxing import box
-from poise.performer.actions.gestures import idle, wave
+from poise.performer.actions.everyday import idle, reach, sit, stand_up, wave
 from poise.performer.actions.jumping import hop, jump
-from poise.performer.actions.kicking import kick
 from poise.performer.actions.locomotion import run, run_to_walk, walk, walk_to_run
-from poise.performer.actions.reaching import reach
-from poise.performer.actions.sitting import sit, stand_up
-from poise.performer.actions.throwing import throw
 from poise.performer.posing import BodyTargets
 
 

@@ -14,10 +14,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.performer.checks import one_of
 from poise.performer.posing import Arm, BodyTargets, Foot, Reach, mirrored, yawed
-from poise.performer.stage import Stage
-from poise.performer.standing import ALWAYS, Keys, Place, angles, foot, lengths, posed
+from poise.performer.stage import ALWAYS, Keys, Place, Stage, angles, foot, lengths, one_of, posed
 from poise.performer.tracks import Key, track
 from poise.types import Array
 

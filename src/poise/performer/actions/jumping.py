@@ -6,19 +6,20 @@ from functools import cached_property
 import numpy as np
 from jaxtyping import Float
 
-from poise.performer.checks import one_of, within
 from poise.performer.posing import SIDES, Arm, BodyTargets, Foot, mirrored
-from poise.performer.stage import Stage
-from poise.performer.standing import (
+from poise.performer.stage import (
     ALWAYS,
     ANKLES_BEHIND,
     HIP_WIDTH_STANCE,
     Place,
+    Stage,
     arm,
     foot,
+    one_of,
     posed,
     scale,
     standing_height,
+    within,
 )
 from poise.performer.steps import Footfalls, Rolling, Stepping, planted_ankle
 from poise.performer.tracks import GRAVITY, Key, bounding, hermite

@@ -5,11 +5,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from poise.errors import InvalidValueError
-from poise.performer.checks import within
-from poise.performer.course import Course, Rate, path_course, turning_course
 from poise.performer.gait import Gait
 from poise.performer.posing import BodyTargets
-from poise.performer.stage import Stage
+from poise.performer.stage import Stage, within
+from poise.performer.steps import Course, Rate, path_course, turning_course
 from poise.performer.tracks import ease
 from poise.types import Array
 

@@ -1,0 +1,471 @@
+"""Motions: acted, from keys, from contacts, simulated by a model; edited by a handle, and without foot slide."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from math import degrees
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import numpy as np
+from cyclopts import App, Parameter
+
+from poise.cli import terminal
+from poise.cli.options import (
+    AS_FOUND,
+    MotionModel,
+    Onto,
+    OptionalOutput,
+    Output,
+    ReadingOptions,
+    WayPicture,
+    draw_way,
+    write_motion,
+)
+from poise.errors import InvalidValueError, PoiseError
+
+if TYPE_CHECKING:
+    from poise.performer import Action
+    from poise.priors.prior import Prior
+
+ACT = App(
+    name="act",
+    help_epilogue="""\
+The parameters of an action are options too; --list shows them. The extension
+selects the output: .bvh .amc .glb, or .png .gif .mp4 for a picture.
+
+Examples:
+  poise act --list
+  poise act walk -o walk.bvh
+  poise act run --speed 3.5 --turn 0.4 -o run.gif
+  poise act throw --style old --performer maya --seed 7 -o throw.glb
+""",
+)
+
+
+@ACT.default
+def act(
+    action: Annotated[str | None, Parameter(help="The action; --list shows all of them.")] = None,
+    *,
+    output: OptionalOutput = None,
+    style: Annotated[str, Parameter(help="The style of the motion.")] = "neutral",
+    performer: Annotated[str | None, Parameter(help="The performer.")] = None,
+    seconds: Annotated[float | None, Parameter(help="Duration. Each action has its own default.")] = None,
+    fps: Annotated[float, Parameter(help="Frames per second.")] = 120.0,
+    seed: Annotated[int, Parameter(help="The random seed of small irregularities.")] = 0,
+    list_: Annotated[bool, Parameter(name="--list", help="Show actions, styles and performers.")] = False,
+    **parameters: Annotated[str, Parameter(help="Parameters of the action: --speed 1.5 --turn 0.3 ...")],
+) -> None:
+    """Write a motion of the procedural performer."""
+    if list_:
+        _list()
+        return
+    if action is None or output is None:
+        raise InvalidValueError(
+            "name an action and a file to write: poise act walk -o walk.bvh (or poise act --list)"
+        )
+    from poise.apps.outputs import save
+    from poise.performer import act as motion_of
+
+    given = {name: _value(text) for name, text in parameters.items()}
+    if performer is not None:
+        given["performer"] = performer
+    with terminal.working(f"acting {action}"):
+        motion = motion_of(action, style=style, seconds=seconds, fps=fps, seed=seed, **given)
+    with terminal.counting(f"writing {output.name}") as report:
+        save(motion, output, progress=report)
+    print(f"{output}: {motion.name}, {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
+
+
+def _list() -> None:
+    from poise.performer import ACTIONS, PERFORMERS, STYLES
+
+    terminal.print_table(
+        ("action", "what", "its own options"),
+        ((name, action.summary, _options(action)) for name, action in ACTIONS.items()),
+    )
+    print()
+    terminal.print_facts("", [("styles", ", ".join(STYLES)), ("performers", ", ".join(PERFORMERS))])
+
+
+def _options(action: Action) -> str:
+    names = [name for name in inspect.signature(action.direct).parameters if name != "stage"]
+    return " ".join(f"--{name.replace('_', '-')}" for name in names)
+
+
+def _value(text: str) -> Any:
+    """A number, or several (0.3,1.2,0.4), if the text spells them; else the text itself."""
+    try:
+        return ast.literal_eval(text)
+    except (SyntaxError, ValueError):
+        return text
+
+
+KEYFRAME = App(
+    name="keyframe",
+    help_epilogue="""\
+The script is a TOML file: duration, fps, floor, keys for a few handles,
+pins, and the style at each time. Times are in seconds, places in metres,
+Y up. A handle follows its path from its first key to its last and is free
+before and after. docs/keyframing.md describes all of it.
+
+  duration = 2.0
+  floor = true
+  [handles.right_hand]
+  keys = [ { time = 0.0, at = [-0.2, 1.0, 0.2] },
+           { time = 1.2, at = [-0.5, 1.5, 0.3], tangent = [0, 0, 1.0] } ]
+  [handles.head]
+  keys = [ { time = 0.5, rotation = [0, 30, 0] } ]   # degrees about x, y, z
+  [[pins]]
+  handle = "left_foot"
+  at = [0.1, 0.07, 0.0]
+
+--keys-from writes a script from a recording, with keys of the named handles,
+for you to edit.
+
+Examples:
+  poise keyframe pitch.poise pitch.toml --keys-from pitch.bvh \\
+      --handle left_foot --handle right_foot --handle right_hand
+  poise keyframe pitch.poise sidearm.toml -o sidearm.glb
+  poise keyframe walk.poise sneak.toml -o sneak.gif --live
+  poise keyframe wave.toml -o wave.glb     # by the universal prior
+""",
+)
+
+
+@KEYFRAME.default
+def keyframe(
+    *files: Annotated[
+        Path, Parameter(help="[A model written by poise learn and] the keyframe script, a TOML file.")
+    ],
+    output: OptionalOutput = None,
+    keys_from: Annotated[Path | None, Parameter(help="Write the script, with keys from this clip.")] = None,
+    handle: Annotated[
+        tuple[str, ...], Parameter(help="A joint or role to take keys from; repeat for more.")
+    ] = (),
+    heading: Annotated[
+        bool, Parameter(negative="--no-heading", help="Face the walking direction unless a key sets it.")
+    ] = True,
+    balance: Annotated[
+        bool, Parameter(negative="--no-balance", help="Keep the weight over keyed feet.")
+    ] = True,
+    live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
+    onto: Onto = None,
+) -> None:
+    """Make a motion from the paths of a few handles, by a model or, without one, by the universal prior."""
+    if not 1 <= len(files) <= 2:
+        raise InvalidValueError(f"give a script, or a model and a script; got {len(files)} files")
+    model, script = (None, files[0]) if len(files) == 1 else files
+    if keys_from is not None:
+        _write_script(script, keys_from, handle)
+        return
+    if output is None:
+        raise InvalidValueError("name the file to write: -o motion.bvh, .glb or .gif")
+    from poise.apps.keyframing import watched
+    from poise.priors.model_file import load
+
+    prior = load(model)
+    if not live:
+        _solve(prior, script, output, onto, heading=heading, balance=balance)
+        return
+    terminal.note(f"watching {script}; Ctrl-C ends")
+    for _ in watched(script):
+        try:
+            _solve(prior, script, output, onto, heading=heading, balance=balance)
+        except PoiseError as error:
+            terminal.warn(str(error))
+
+
+def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
+    from poise.apps.keyframing_keys import script_text
+    from poise.apps.learning import read_motion
+    from poise.formats.files import replacing
+
+    if script.exists():
+        raise InvalidValueError(f"{script} exists; --keys-from writes a new script and replaces none")
+    text = script_text(read_motion(clip), handles)
+    with replacing(script) as file:
+        file.write(text)
+    print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
+
+
+def _solve(
+    prior: Prior, script: Path, output: Path, onto: Path | None, *, heading: bool, balance: bool
+) -> None:
+    from poise.apps.keyframing import keyframe
+
+    with terminal.counting("solving") as report:
+        made = keyframe(prior, script, heading=heading, balance=balance, progress=report)
+    written = write_motion(made.motion, output, onto=onto)
+    for miss in made.misses():
+        terminal.warn(miss)
+    turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""
+    print(f"{written}, handles within {1000 * made.worst:.1f} mm of their paths{turned}")
+
+
+INBETWEEN = App(
+    name="inbetween",
+    help_epilogue="""\
+The script is a TOML file: fps, and keys with a time in seconds and a pose (a
+file beside the script, and a frame), or places of handles in metres. Poses
+are met exactly. The motion prior has to be trained first (make motion).
+
+  fps = 30
+  [[keys]]
+  time = 0.0
+  pose = "crouch.bvh:12"
+  [[keys]]
+  time = 0.8
+  pose = "throw.bvh:30"
+
+Examples:
+  poise inbetween keys.toml -o out.bvh
+  poise inbetween keys.toml -o out.gif
+""",
+)
+
+
+@INBETWEEN.default
+def inbetween(
+    script: Annotated[Path, Parameter(help="The keys, a TOML file.")], *, output: Output, onto: Onto = None
+) -> None:
+    """Make the motion between poses, as people move."""
+    from poise.apps.inbetweening import inbetween as between
+
+    with terminal.working("solving"):
+        made = between(script)
+    print(write_motion(made.motion, output, onto=onto))
+
+
+ANIMATE = App(
+    name="animate",
+    help_epilogue="""\
+The constraints are a TOML file: duration, fps, floor, contacts (a handle that
+stays in place), paths of handles, keyframes (poses of recordings).
+Times are in seconds, places in metres, Y up. docs/dynamics.md
+describes the file.
+
+  duration = 3.0
+  [[contacts]]
+  handle = "left_toes"
+  from = 0.2
+  to = 0.9
+  at = [0.1, 0.02, 0.4]
+
+--contacts-from writes this file from the foot contacts of a recording, for you
+to edit. --wider and --longer change all contacts.
+
+Examples:
+  poise animate walks.poise steps.toml --contacts-from walk.bvh
+  poise animate walks.poise steps.toml -o walk_again.gif
+  poise animate walks.poise wide.toml --contacts-from walk.bvh --wider 0.1
+  poise animate walks.poise wide.toml -o wide.glb --picture way.png
+  poise animate steps.toml -o walk.bvh     # by the universal prior
+""",
+)
+
+
+@ANIMATE.default
+def animate(
+    *files: Annotated[
+        Path, Parameter(help="[A model written by poise learn and] the constraint file, TOML.")
+    ],
+    output: OptionalOutput = None,
+    contacts_from: Annotated[
+        Path | None, Parameter(help="Write the constraint file, with this clip's foot contacts.")
+    ] = None,
+    wider: Annotated[
+        float, Parameter(help="With --contacts-from: widen steps by this many metres to each side.")
+    ] = 0.0,
+    longer: Annotated[
+        float, Parameter(help="With --contacts-from: scale the stride length by this factor.")
+    ] = 1.0,
+    seed: Annotated[int, Parameter(help="The random seed of the initial simulations.")] = 0,
+    picture: WayPicture = None,
+    onto: Onto = None,
+) -> None:
+    """Make a motion from constraints at any frames, by a model or, without one, by the universal prior."""
+    if not 1 <= len(files) <= 2:
+        raise InvalidValueError(f"give a constraint file, or a model and one; got {len(files)} files")
+    model, constraints = (None, files[0]) if len(files) == 1 else files
+    if contacts_from is not None:
+        _write_contacts(contacts_from, constraints, wider=wider, longer=longer)
+    elif output is None:
+        raise InvalidValueError("say where to write the motion: -o walk.bvh; or --contacts-from CLIP")
+    else:
+        _animate(model, constraints, output, seed=seed, picture=picture, onto=onto)
+
+
+def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> None:
+    from poise.apps.animate_script import contacts_text
+    from poise.apps.foot_targets import changed, contacts_in
+    from poise.apps.learning import read_motion
+    from poise.formats.files import replacing
+
+    motion = read_motion(clip)
+    contacts = contacts_in(motion)
+    if not contacts:
+        raise InvalidValueError(f"no foot contact was found in {clip.name}")
+    along = motion.root_positions[-1] - motion.root_positions[0]
+    contacts = changed(contacts, along=along, wider=wider, longer=longer)
+    with replacing(path, "w") as file:
+        file.write(contacts_text(contacts, frames=len(motion), fps=motion.fps))
+    print(f"{path}: {len(contacts)} foot contacts over {motion.seconds:.2f} s")
+
+
+def _animate(
+    model: Path | None, constraints: Path, output: Path, *, seed: int, picture: Path | None, onto: Path | None
+) -> None:
+    from poise.apps.animate import animate
+    from poise.priors.abilities import simulator_of
+    from poise.priors.model_file import load
+
+    prior = load(model)
+    dynamics = simulator_of(prior)
+    if picture is not None and dynamics is None:
+        raise InvalidValueError(f"a {prior.kind} model has no latent path to draw; leave out --picture")
+    with terminal.counting("animating") as report:
+        found = animate(prior, constraints, seed=seed, progress=report)
+    written = write_motion(found.motion, output, onto=onto)
+    for miss in found.misses():
+        terminal.warn(miss)
+    print(written)
+    if picture is not None and dynamics is not None:
+        print(draw_way(dynamics, "animated", found.latents, picture))
+
+
+SIMULATE = App(
+    name="simulate",
+    help_epilogue="""\
+The model starts at a training frame and continues by its dynamics. Activities
+are those it was learned from (poise info MODEL names the clips): walk and
+run, or names of your own. --to leads it from each activity into the next.
+Without --to it continues with the most likely motion.
+
+Examples:
+  poise simulate gaits.poise --from run --seconds 6 -o run.gif
+  poise simulate gaits.poise --from run --to walk --to run -o there_and_back.bvh
+  poise simulate gaits.poise --from walk --pace 0.8 -o slow.glb
+  poise simulate gaits.poise --from run --sample --seed 4 \\
+      -o run_4.gif --picture path.png
+""",
+)
+
+
+@SIMULATE.default
+def simulate(
+    model: MotionModel,
+    *,
+    output: Output,
+    from_: Annotated[str | None, Parameter(name="--from", help="The activity to start in.")] = None,
+    to: Annotated[tuple[str, ...], Parameter(help="The activity to change to; repeat for more.")] = (),
+    seconds: Annotated[float, Parameter(help="How long.")] = 6.0,
+    frame: Annotated[int | None, Parameter(help="The training frame to start at.")] = None,
+    pace: Annotated[float, Parameter(help="The speed, as a ratio to the recording.")] = 1.0,
+    sample: Annotated[bool, Parameter(help="Draw a random motion instead of the mean.")] = False,
+    seed: Annotated[int, Parameter(help="The random seed.")] = 0,
+    fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
+    inference: Annotated[
+        Literal["guided", "plain"] | None,
+        Parameter(
+            help="guided: follow the surface and rhythm of the latent space; plain: use only the dynamics."
+        ),
+    ] = None,
+    picture: WayPicture = None,
+    onto: Onto = None,
+) -> None:
+    """Let a motion model move on its own."""
+    from poise.apps.simulating import load_dynamics, simulate
+
+    prior = load_dynamics(model)
+    activities = [from_ or prior.frames.activity_names[0], *to] if from_ or to else []
+    simulated = simulate(
+        prior,
+        activities=activities,
+        seconds=seconds,
+        frame=frame,
+        pace=pace,
+        seed=seed if sample else None,
+        fps=fps,
+        inference=inference,
+    )
+    print(write_motion(simulated.motion, output, onto=onto))
+    if picture is not None:
+        print(draw_way(prior, simulated.motion.name, simulated.latents, picture))
+
+
+EDIT = App(
+    name="edit",
+    help_epilogue="""\
+The trajectory is a CSV file with rows time,x,y,z (seconds, metres). A smooth
+curve connects them. With --relative they are offsets from the recording.
+
+Examples:
+  poise edit box.poise punch.bvh --handle left_hand --trajectory higher.csv \\
+      -o higher.bvh
+  poise edit box.poise punch.bvh --handle left_hand --trajectory up.csv \\
+      --relative -o up.gif
+""",
+)
+
+
+@EDIT.default
+def edit(
+    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
+    clip: Annotated[Path, Parameter(help="The motion to edit.")],
+    *,
+    handle: Annotated[str, Parameter(help="The joint or role to move.")],
+    trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
+    output: Output,
+    relative: Annotated[bool, Parameter(help="Points are offsets from the recording.")] = False,
+    reading: ReadingOptions = AS_FOUND,
+) -> None:
+    """Change the path of one handle in a clip."""
+    from poise.apps.dragging import drag, read_path
+    from poise.priors.model_file import load
+
+    path, prior = read_path(trajectory, relative=relative), load(model)
+    motion = reading.motion(clip)
+    with terminal.counting("solving") as report:
+        edited = drag(prior, motion, handle, path, progress=report)
+    written = write_motion(edited.motion, output)
+    if edited.unmet:
+        worst = 1000 * float(np.max(edited.handle_distances))
+        terminal.warn(
+            f"{handle} could not reach its path in {len(edited.unmet)} frames; up to {worst:.0f} mm are missing"
+        )
+    print(written)
+
+
+CLEAN = App(
+    name="clean",
+    help_epilogue="""\
+Foot contacts are found by height and speed. A foot in contact stays in place.
+
+Examples:
+  poise clean walk.bvh -o clean.bvh
+  poise clean slides.glb -o stands.glb
+""",
+)
+
+
+@CLEAN.default
+def clean(
+    motion: Annotated[Path, Parameter(help="The motion to clean.")],
+    *,
+    output: Output,
+    reading: ReadingOptions = AS_FOUND,
+) -> None:
+    """Remove the foot slide of a motion."""
+    from poise.apps.outputs import save
+    from poise.apps.planting import clean, slides
+
+    source = reading.motion(motion)
+    with terminal.counting("standing") as report:
+        found = clean(source, progress=report)
+    save(found, output)
+    before, after = (1000.0 * max(slides(one, source), default=0.0) for one in (source, found))
+    print(
+        f"{output}: {len(found)} frames; standing feet slid by up to {before:.0f} mm before, {after:.0f} mm now"
+    )

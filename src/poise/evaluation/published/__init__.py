@@ -1,0 +1,1 @@
+"""The papers' own methods, to compare with: `learn --method` and `solve(..., method=...)` find them by name."""
