@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.table import Row
-from poise.evaluation.machine import machine, versions
+from poise.evaluation.report import machine, versions
 
 NOT_BENCHMARKS = ("__init__", "__main__", "table", "latent_models", "gpytorch_models")
 

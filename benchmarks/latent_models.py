@@ -9,8 +9,8 @@ from functools import cached_property
 import numpy as np
 
 from poise.gp.covariance import Kernel
-from poise.gp.exact import Posterior
-from poise.gp.placing import PlacingLoss, place_new
+from poise.gp.latent import PlacingLoss, place_new
+from poise.gp.process import Posterior
 
 STALL_STEPS = 100  # optimiser steps over which
 STALL_GAIN = 0.1  # nats per frame must be gained to continue

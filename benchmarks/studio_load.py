@@ -1,8 +1,8 @@
 """The studio under load: drags over its socket on loopback, answered by the real solver with a style.
 
 The style keeps 100 active points; the server is a process of its own, as `poise studio` starts it. Each client drags a
-hand around a loop at a steady rate while the feet stay planted; a round trip is from the sending of a drag to the pose
-that answers it or a newer one.
+hand around a loop at a steady rate while the feet stay planted. As the page does, it sends a drag once the one before
+is answered, always the newest; a round trip is from the hand's movement to the pose that answers it or a newer one.
 
     python -m benchmarks.studio_load [--clients 50] [--seconds 600] [--frames 36000]
 
@@ -171,20 +171,67 @@ async def _joined(socket: ClientConnection) -> tuple[ClientConnection, np.ndarra
     return socket, np.array(heard.scene.handles[0].position)
 
 
+class _Hand:
+    """A page's hand on its loop: one drag is on its way, and the newest goes when it is answered."""
+
+    def __init__(self, socket: ClientConnection, start: np.ndarray, rate: float) -> None:
+        self._socket, self._start, self._rate = socket, start, rate
+        self._moved: dict[int, float] = {}
+        self._sent: int | None = None
+        self.trips: list[float] = []
+        self.answers = 0
+
+    async def drag(self, seconds: float) -> None:
+        """Move on steadily."""
+        begun = time.perf_counter()
+        for number in range(1, int((seconds + WARM_SECONDS) * self._rate)):
+            self._moved[number] = time.perf_counter()
+            if self._sent is None:
+                await self._send(number)
+            await asyncio.sleep(max(0.0, begun + number / self._rate - time.perf_counter()))
+
+    async def listen(self) -> None:
+        """Round trips of all movements, including overtaken ones, without the first second."""
+        begun = time.perf_counter()
+        while True:
+            heard = _SEEN.decode(await self._socket.recv(decode=False))
+            assert heard.type != "error", heard.words
+            if heard.type != "pose" or heard.seq is None:
+                continue
+            now = time.perf_counter()
+            self.answers += 1
+            for number in [number for number in self._moved if number <= heard.seq]:
+                left = self._moved.pop(number)
+                if left > begun + WARM_SECONDS:
+                    self.trips.append(1000.0 * (now - left))
+            self._sent = None
+            if self._moved:
+                await self._send(max(self._moved))
+
+    async def _send(self, number: int) -> None:
+        self._sent = number
+        angle = 2.0 * math.pi * LOOPS_A_SECOND * number / self._rate
+        x, y, z = self._start + LOOP * np.array(
+            [math.sin(angle), 1.0 - math.cos(angle), 0.5 * math.sin(angle)]
+        )
+        await _say(
+            self._socket, said.Drag(seq=number, handle="hand", position=(float(x), float(y), float(z)))
+        )
+
+
 async def _client(
     socket: ClientConnection, start: np.ndarray, rate: float, phase: float, seconds: float
 ) -> tuple[list[float], int]:
     """The round trips of a page's drags, and the number of answers."""
-    sent: dict[int, float] = {}
-    trips: list[float] = []
-    listening = asyncio.create_task(_listen(socket, sent, trips))
+    hand = _Hand(socket, start, rate)
+    listening = asyncio.create_task(hand.listen())
     await asyncio.sleep(phase / rate)
-    await _drag(socket, start, rate, seconds, sent)
+    await hand.drag(seconds)
     await asyncio.sleep(0.5)
     listening.cancel()
-    (answers,) = await asyncio.gather(listening, return_exceptions=True)
-    assert isinstance(answers, int), answers
-    return trips, answers
+    (error,) = await asyncio.gather(listening, return_exceptions=True)
+    assert isinstance(error, asyncio.CancelledError), error
+    return hand.trips, hand.answers
 
 
 async def _solve(address: str, frames: int, share: list[float]) -> None:
@@ -198,37 +245,6 @@ async def _solve(address: str, frames: int, share: list[float]) -> None:
             assert not isinstance(heard, said.Refusal), heard
             if isinstance(heard, said.Progress):
                 share[0] = heard.share
-
-
-async def _drag(
-    socket: ClientConnection, start: np.ndarray, rate: float, seconds: float, sent: dict[int, float]
-) -> None:
-    begun = time.perf_counter()
-    for number in range(1, int((seconds + WARM_SECONDS) * rate)):
-        angle = 2.0 * math.pi * LOOPS_A_SECOND * number / rate
-        at = start + LOOP * np.array([math.sin(angle), 1.0 - math.cos(angle), 0.5 * math.sin(angle)])
-        x, y, z = at.tolist()
-        sent[number] = time.perf_counter()
-        await _say(socket, said.Drag(seq=number, handle="hand", position=(x, y, z)))
-        await asyncio.sleep(max(0.0, begun + number / rate - time.perf_counter()))
-
-
-async def _listen(socket: ClientConnection, sent: dict[int, float], trips: list[float]) -> int:
-    """Round trips of all drags, including overtaken ones, without the first second; and the answers."""
-    answers, begun = 0, time.perf_counter()
-    try:
-        while True:
-            heard = _SEEN.decode(await socket.recv(decode=False))
-            assert heard.type != "error", heard.words
-            if heard.type != "pose" or heard.seq is None:
-                continue
-            answers, now = answers + 1, time.perf_counter()
-            for number in [number for number in sent if number <= heard.seq]:
-                left = sent.pop(number)
-                if left > begun + WARM_SECONDS:
-                    trips.append(1000.0 * (now - left))
-    except asyncio.CancelledError:
-        return answers
 
 
 async def _say(socket: ClientConnection, message: said.ClientMessage) -> None:

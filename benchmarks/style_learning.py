@@ -22,16 +22,21 @@ from poise import performer
 from poise.formats import read
 from poise.gp import latent
 from poise.gp.covariance import Kernel
-from poise.gp.exact import Posterior
-from poise.gp.placing import PlacingLoss, log_evidence, place, place_new
+from poise.gp.latent import PlacingLoss, log_evidence, place, place_new
+from poise.gp.process import Posterior
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 from poise.priors.latent.features import Features
 from poise.priors.latent.model import LatentModel
 from poise.priors.poses import pose_space_of
-from poise.priors.style.adding import add_poses
-from poise.priors.style.data import TrainingPoses, thinned, training_poses
-from poise.priors.style.learning import learn_model, placing_loss_of
+from poise.priors.style.learning import (
+    TrainingPoses,
+    add_poses,
+    learn_model,
+    placing_loss_of,
+    thinned,
+    training_poses,
+)
 
 FRAMES, ACTIVE, DIMENSIONS, ITERATIONS = 500, 100, 3, 200
 LONG_FRAMES = 20_000

@@ -8,9 +8,9 @@ import numpy as np
 
 from benchmarks.table import Row
 from poise import performer
+from poise.evaluation.published.grochow2004 import LBFGS, SQP
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Position
-from poise.solvers.published import LBFGS, SQP
 from poise.solvers.solve import Solver
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")

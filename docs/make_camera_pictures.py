@@ -10,17 +10,15 @@ import numpy as np
 from poise import performer
 from poise.apps.camera_calibration import Calibrated
 from poise.apps.camera_pictures import draw_beside_truth, draw_coverage
-from poise.apps.simulated_cameras import MORE, NINE
+from poise.apps.camera_takes import MORE, NINE
 from poise.evaluation.cameras import film, latency_figure, set_up, stages_of
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.world import joint_transforms
 from poise.skeleton.kinematics import world_transforms
-from poise.vision.boards import Board, BoardView
-from poise.vision.calibrate import calibrate_rig
+from poise.vision.calibrate import Board, BoardView, calibrate_rig
 from poise.vision.colours import Colours
-from poise.vision.simulated_boards import board_pictures
-from poise.vision.simulator import Conditions, front_rig
+from poise.vision.simulator import Conditions, board_pictures, front_rig
 
 IMAGES = Path(__file__).parent / "images"
 BOARD = Board(8, 6, 0.08)

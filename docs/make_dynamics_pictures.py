@@ -20,10 +20,8 @@ from poise.evaluation.topology import learned_model
 from poise.motion.edit import resample
 from poise.motion.recordings import find_recordings
 from poise.motion.world import joint_positions
-from poise.pictures.latent_paths import draw_latent_paths, draw_models
-from poise.pictures.rhythm import draw_rhythms, rhythm_row
-from poise.priors.dynamics.options import CYLINDER, DynamicsOptions
-from poise.priors.dynamics.prior import DynamicsPrior
+from poise.pictures.latent_paths import draw_latent_paths, draw_models, draw_rhythms, rhythm_row
+from poise.priors.dynamics.prior import CYLINDER, DynamicsOptions, DynamicsPrior
 from poise.priors.dynamics.rhythm import rhythm_of
 from poise.priors.dynamics.sequences import sequences_of
 from poise.priors.dynamics.structure import MODELS

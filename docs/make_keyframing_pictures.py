@@ -16,7 +16,7 @@ import numpy as np
 from PIL import Image
 
 from poise import performer, pictures, read
-from poise.apps.keyframing import Keyframed, keyframe
+from poise.apps.keyframing import keyframe
 from poise.apps.keyframing_keys import script_text
 from poise.apps.keyframing_script import read_script
 from poise.apps.outputs import save
@@ -26,6 +26,7 @@ from poise.motion.recordings import find_recordings
 from poise.priors import model_file
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
+from poise.solvers.solution import MotionSolution
 
 FOLDER = Path(__file__).parent / "images" / "keyframing"
 HANDLES = ("left_foot", "right_foot", "right_hand")
@@ -116,7 +117,7 @@ def _blend(first: Motion, second: Motion, work: Path, name: str) -> None:
     )
 
 
-def _tell(name: str, made: Keyframed, recorded: Motion) -> None:
+def _tell(name: str, made: MotionSolution, recorded: Motion) -> None:
     """The largest distance from a path, and accelerations beside those of the recording."""
     found, true = (_accelerations(motion) for motion in (made.motion, recorded))
     print(
@@ -125,7 +126,7 @@ def _tell(name: str, made: Keyframed, recorded: Motion) -> None:
     )
 
 
-def _hard(made: Keyframed) -> float:
+def _hard(made: MotionSolution) -> float:
     """The largest distance of a handle that must be met."""
     return max(float(np.nanmax(d)) for handle, d in made.distances.items() if "toes" not in handle.joint)
 

@@ -12,8 +12,7 @@ from PIL import Image
 from poise import pictures, read
 from poise.evaluation.search import MARKERS
 from poise.library import CoherentSearch, Poses, QueryMetric, find_runs
-from poise.motion.edit import place
-from poise.motion.mirror import mirror
+from poise.motion.edit import mirror, place
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 from poise.skeleton.skeleton import Pose

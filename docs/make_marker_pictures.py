@@ -15,9 +15,8 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
-from poise.apps.marker_files import save_report
-from poise.capture.marker_takes import read_take
-from poise.capture.markers import solve, template
+from poise.capture.markers import save_report, solve, template
+from poise.capture.matching import read_take
 from poise.motion.recordings import find_recordings
 
 FOLDER = Path(__file__).parent / "images" / "markers"

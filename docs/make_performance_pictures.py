@@ -11,6 +11,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter, ScalarFormatter
 
 from poise import pictures, read
+from poise.capture.matching import LOCOMOTION, WITH_HEAD, marker_layout
+from poise.capture.performance import OrientationPerformance, Performance, motion_of
 from poise.evaluation.metrics import Scores
 from poise.evaluation.performance import local_set_up, recover
 from poise.evaluation.reduction import evaluate_reduction
@@ -21,9 +23,6 @@ from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
 from poise.motion.virtual_markers import virtual_markers
 from poise.motion.world import joint_transforms
-from poise.performance.marker_sets import LOCOMOTION, WITH_HEAD, marker_layout
-from poise.performance.perform import Performance, motion_of
-from poise.performance.sensors import OrientationPerformance
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.skeleton import Pose
 

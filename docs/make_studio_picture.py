@@ -20,8 +20,8 @@ from playwright.sync_api import Browser
 
 import poise
 from poise import pictures
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.performer import act
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))

@@ -1,4 +1,4 @@
-"""Build a motion library, search it by words, and follow a performance by a few markers through its neighbour graph.
+"""Build a motion library, search it by words, and follow a performance by a few markers.
 
 Run it with a folder to write into:  python examples/07_search_a_library.py out
 """
@@ -22,7 +22,7 @@ markers = ["left_hand", "right_hand", "left_foot", "right_foot", "head"]
 poses = library.poses
 handles = poses.space.handles(markers)
 metric = poise.library.QueryMetric.balanced(poses, handles)
-search = poise.library.GraphSearch(library.graph(), metric.rows(poses, handles))
+search = poise.library.CoherentSearch(poise.library.find_runs(poses), metric.rows(poses, handles))
 
 unseen = poise.library.Poses.of_motions(
     [poise.performer.act("walk", speed=1.45, seconds=1.0, fps=60, seed=5)]

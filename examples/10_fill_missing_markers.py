@@ -30,7 +30,7 @@ def main(paths: list[str], output: Path = Path("out/markers.png")) -> float | No
     filled = poise.capture.fill_gaps(capture)
     for name, value in poise.capture.summary(capture, filled).items():
         print(f"{name}: {value}")
-    print(poise.apps.save_report(capture, output))
+    print(poise.capture.save_report(capture, output))
     if truth is None:
         return None
     off = np.linalg.norm(filled.points - truth, axis=2)[~filled.measured]

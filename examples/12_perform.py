@@ -24,8 +24,8 @@ def main(paths: list[str], output: Path = Path("out/perform.png")) -> float:
         for seed in range(4)
     ]
     truth, known = clips[0], clips[1:]
-    places = poise.performance.WITH_HEAD
-    layout = poise.performance.marker_layout(truth.skeleton, places, samples=truth.rotations[:50])
+    places = poise.capture.WITH_HEAD
+    layout = poise.capture.marker_layout(truth.skeleton, places, samples=truth.rotations[:50])
     performance = poise.Performance(
         poise.LocalPrior.learn(known), layout, skeleton=truth.skeleton, fps=truth.fps
     )

@@ -26,7 +26,7 @@ def main(paths: list[str], folder: Path = Path("out/watched")) -> float:
     filmed = poise.apps.film(simulator, folder, empty=EMPTY)
 
     prior = poise.LocalPrior.learn(clips[1:])
-    noise = poise.performance.cameras.NOISE
+    noise = poise.capture.cameras.NOISE
     performance = poise.Performance(prior, simulator.layout, skeleton=take.skeleton, fps=FPS, noise=noise)
     cameras = poise.apps.open_cameras(poise.vision.load_rig(filmed.cameras), filmed.videos)
     watched = poise.apps.perform_take(cameras, performance, empty=EMPTY)

@@ -23,6 +23,7 @@ from running import Case, parser, run
 
 from poise import performer
 from poise.errors import PoiseError
+from poise.evaluation.searches import graph_of
 from poise.formats import write
 from poise.library.build import build
 from poise.library.catalogue import FILE
@@ -60,7 +61,7 @@ def make_library(folder: Path) -> Path:
     build(folder / "library", [folder / f"{action}.bvh" for action in ACTIONS])
     library = Library.open(folder / "library")
     with closing(library.catalogue):
-        library.graph()
+        graph_of(library)
     _case(folder / "library", lambda *_: None, np.random.default_rng(0), folder / "used")
     return folder / "library"
 
@@ -94,7 +95,7 @@ def use(place: Path) -> None:
         with suppress(PoiseError):
             poses = library.poses
             assert np.isfinite(poses.maps).all(), "poses that are not finite"
-            library.graph()
+            graph_of(library)
             poses.motion(slice(0, 2))
         with suppress(PoiseError):
             library.remove(names[:1])

@@ -25,8 +25,9 @@ from poise.priors.blend import BlendPrior
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
-from poise.priors.model_file import Storable, load, save
+from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
+from poise.priors.registry import Storable
 from poise.priors.style.prior import StylePrior
 from poise.priors.universal.prior import UniversalPrior
 from poise.solvers.constraints import Orientation, Position

@@ -30,9 +30,9 @@ from poise.apps.keyframing_script import MODEL, read_script
 from poise.apps.posing import read_constraints
 from poise.bounds import LONGEST_TEXT
 from poise.capture.image_files import read_photo, read_views
+from poise.capture.matching import read_hues, read_layout
 from poise.formats import write
 from poise.formats.camera_file import read_camera
-from poise.performance.marker_sets import read_hues, read_layout
 from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms, rhythm_of, rhythm_text
 from poise.priors.gaussian import GaussianPrior
 from poise.vision.rig import load_rig

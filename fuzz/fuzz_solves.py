@@ -19,9 +19,9 @@ from fuzz_models import check, make_models
 from running import Case, parser, run
 
 from poise.errors import PoiseError
+from poise.evaluation.classic import METHODS
 from poise.priors.model_file import load
 from poise.skeleton.pose_space import Handle
-from poise.solvers.classic import METHODS
 from poise.solvers.constraints import (
     CentreOfMass,
     Constraint,

@@ -32,20 +32,21 @@ import numpy as np
 from mutations import Mutator
 from running import LONGEST_SECONDS, parser, run
 
+from poise.capture.matching import LOCOMOTION, marker_layout
+from poise.capture.performance import Performance
+from poise.capture.streams import Stream
 from poise.errors import PoiseError
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import LOCOMOTION, marker_layout
-from poise.performance.perform import Performance
-from poise.performance.streams import Stream
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.studio import messages as said
 from poise.studio import security
 from poise.studio.autosave import Autosave
+from poise.studio.listening import listen
 from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.security import Access
-from poise.studio.server import Studio, listen, server_of
+from poise.studio.server import Studio, server_of
 from poise.studio.session import Session
 from poise.studio.uploads import Uploads
 

@@ -29,11 +29,11 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
 from poise import performer
 from poise.apps.warm_up import warm_up
+from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.cli import main as poise
 from poise.formats import read, write
 from poise.library.store import Library
 from poise.motion.virtual_markers import virtual_markers
-from poise.performance.marker_sets import WITH_HEAD, marker_layout
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load, save
 

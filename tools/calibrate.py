@@ -9,10 +9,10 @@ others foretell of him: but for those, it is as far off on them as on strangers.
 
 from poise.evaluation.methods import learner_named
 from poise.evaluation.splits import load_split
-from poise.priors.held_out import HeldOut
+from poise.priors.evidence import HeldOut
+from poise.priors.universal.body import Zeros
 from poise.priors.universal.network import TABLES, read_arrays, shipped
 from poise.priors.universal.prior import UniversalPrior
-from poise.priors.universal.zeros import Zeros
 from poise.solvers.calibration import Tried, record_of, tries
 
 LEARNED = ("gaussian-100", "local", "style")

@@ -25,9 +25,8 @@ from poise.motion.contacts import foot_contacts, foot_positions
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.pictures import labels
-from poise.pictures.scene import floor_under, render
-from poise.pictures.stage import StagedFrames, stage
-from poise.pictures.view import fitted
+from poise.pictures.scene import fitted, floor_under, render
+from poise.pictures.subject import Subject, subject_of
 from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import MAIN_ROLES, guess_roles
 from poise.skeleton.skeleton import Skeleton
@@ -99,7 +98,7 @@ def carry(path: Path, motions: dict[str, Motion]) -> Carried:
             found.far[name] = farthest(moved, motion)
             found.hands[name] = max(misses(moved, motion), default=0.0)
             found.slide[name] = max(slides(moved, motion), default=0.0)
-            shown = stage(moved)
+            shown = subject_of(moved)
             found.cells += [drawn(shown, frame) for frame in telling(motion)]
     except PoiseError as error:
         found.refused = str(error)
@@ -152,7 +151,7 @@ def telling(motion: Motion) -> tuple[int, int]:
     return min(first, second), max(first, second)
 
 
-def drawn(shown: StagedFrames, frame: int) -> Image.Image:
+def drawn(shown: Subject, frame: int) -> Image.Image:
     """One moment, on a floor at height 0."""
     figure = shown.figure(frame)
     view = fitted(figure.vertices, azimuth=shown.facing + TURN, elevation=0.12, size=CELL, lens=8.0)

@@ -18,11 +18,10 @@ import numpy as np
 from PIL import Image
 
 from poise.pictures import labels
-from poise.pictures.scene import Floor, figure, marker, render, rod
-from poise.pictures.view import fitted
+from poise.pictures.mannequin import build_mannequin
+from poise.pictures.scene import Floor, figure, fitted, marker, render, rod
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.mannequin import build_mannequin
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing

@@ -22,7 +22,7 @@ from zeros import fitted_zeros  # noqa: E402
 
 from poise.geometry import rotations  # noqa: E402
 from poise.motion.motion import Motion  # noqa: E402
-from poise.priors import medoids  # noqa: E402
+from poise.priors.clusters import cluster  # noqa: E402
 from poise.priors.universal import layout, network  # noqa: E402
 from poise.priors.universal import prior as prior_module  # noqa: E402
 from poise.priors.universal.network import ZeroWeights  # noqa: E402
@@ -88,7 +88,7 @@ def ranges(table: PoseTable, arrays: dict[str, Array], header: dict) -> dict[str
     margin = 0.1 + 0.25 * (upper - lower)
     flat = maps.reshape(len(maps), -1)
     few = flat[:: max(1, len(flat) // 3000)]
-    picked, _ = medoids.cluster(few, POSES, rng=np.random.default_rng(0))
+    picked, _ = cluster(few, POSES, rng=np.random.default_rng(0))
     roots = rotations.matrix_from_quaternion(
         rotations.quaternion_from_expmap(table.rotations[frames, 0].astype(float))
     )

@@ -29,8 +29,8 @@ from tasks import Sampler, Shown, Tasks, about_up, preset_mask  # noqa: E402
 from train import frames_of  # noqa: E402
 
 from poise.priors.universal import layout, network  # noqa: E402
+from poise.priors.universal.body import predicted_zeros  # noqa: E402
 from poise.priors.universal.recordings import STRANGERS, read_table  # noqa: E402
-from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 BATCH, FIRST, APART, FACING = 1024, 3, 1.5, 0.35
 

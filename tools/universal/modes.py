@@ -26,9 +26,9 @@ from tasks import PRESETS, Sampler, Tasks, preset_mask  # noqa: E402
 from train import Trainer, frames_of  # noqa: E402
 
 from poise.priors.universal import layout, network  # noqa: E402
+from poise.priors.universal.body import predicted_zeros  # noqa: E402
 from poise.priors.universal.network import in_bytes  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, read_table  # noqa: E402
-from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 FEW = (
     ("Head",), ("LeftHand",), ("RightHand",), ("LeftHand", "RightHand"), ("Head", "LeftHand"), ("Head", "RightHand"),

@@ -26,9 +26,9 @@ from tasks import Frames, Sampler, Tasks  # noqa: E402
 from zeros import fitted_zeros  # noqa: E402
 
 from poise.priors.universal import layout  # noqa: E402
+from poise.priors.universal.body import predicted_zeros  # noqa: E402
 from poise.priors.universal.network import ZeroWeights, in_bytes  # noqa: E402
 from poise.priors.universal.recordings import CHOICE, STRANGERS, PoseTable, read_table  # noqa: E402
-from poise.priors.universal.zeros import predicted_zeros  # noqa: E402
 
 SAVE_S = 60.0  # seconds between checkpoints
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
