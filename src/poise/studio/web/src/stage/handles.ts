@@ -124,8 +124,9 @@ export class HandleTool {
     if (!this.grip?.moved) this.grip = this.pressed = null;
   }
 
-  /** A finger does not hover over the gizmo before it presses. */
+  /** With Shift, what is under a ring of the gizmo is meant. A finger does not hover over it before it presses. */
   private isOnGizmo(event: PointerEvent, [x, y]: Vec2): boolean {
+    if (event.shiftKey && pick(this.stage, [x, y])) return (this.gizmo.enabled = false);
     if (event.pointerType === "touch" && this.gizmo.object) {
       const { clientWidth, clientHeight } = this.stage.canvas;
       this.gizmo.pointerHover({ x: (2 * x) / clientWidth - 1, y: 1 - (2 * y) / clientHeight, button: 0 } as never);
