@@ -124,7 +124,7 @@ def _made(kind: str, prior: Prior, clip: Motion, dynamics: DynamicsPrior) -> Cas
     made = {
         "height": lambda: Height(1.0),
         "shift": lambda: Shift(q[:, :3] + (0.1, 0.0, 0.2)),
-        "held": lambda: Held(2),
+        "held": lambda: Held(slice(2)),
         "smoother": lambda: Smoother(space),
         "accelerations": lambda: Accelerations(rng.uniform(1.0, 2.0, space.freedoms)),
         "window": lambda: WindowGaussian(1, near[1:5], precision[1:5]),

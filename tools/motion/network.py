@@ -30,7 +30,7 @@ class Network(nn.Module):
         waves = LONGEST ** -torch.linspace(0, 1, HEAD // 2, device=inputs.device)
         angle = place[:, None, :, None] * waves
         rotary = angle.cos(), angle.sin()
-        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=inputs.is_cuda and self.training):
+        with torch.autocast(inputs.device.type, torch.bfloat16, enabled=self.training):
             for block in self.blocks:
                 x = block(x, rotary, mask)
         return self.last(self.norm(x.float())) * self.scales
@@ -53,9 +53,15 @@ class Block(nn.Module):
             self.mix(self.norm(x)).unflatten(-1, (3, self.heads, HEAD)).permute(2, 0, 3, 1, 4)
         )
         asked, keys = _rotated(asked, rotary), _rotated(keys, rotary)
-        seen = nn.functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
-        x = x + self.drop(self.out(seen.transpose(1, 2).flatten(2)))
+        x = x + self.drop(self.out(_attended(asked, keys, values, mask).transpose(1, 2).flatten(2)))
         return x + self.drop(self.down(nn.functional.gelu(self.up(self.inner(x)), approximate="tanh")))
+
+
+def _attended(asked: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
+    if asked.is_cuda:
+        return nn.functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
+    scores = asked @ (keys * HEAD**-0.5).transpose(-1, -2)  # several times faster on a CPU, backwards above all
+    return scores.masked_fill(~mask, -1e4).softmax(-1).to(values.dtype) @ values
 
 
 def _rotated(x: Tensor, rotary: tuple[Tensor, Tensor]) -> Tensor:

@@ -65,7 +65,7 @@ def main() -> None:
 
 
 class Trainer:
-    """The network, its average over the last steps, and the optimiser."""
+    """The network, its average over the last steps, and the optimisers."""
 
     def __init__(self, sampler: Sampler, options: argparse.Namespace) -> None:
         self.sampler, self.options, device = sampler, options, sampler.device
@@ -76,11 +76,15 @@ class Trainer:
         if options.begin:
             self._begin(options.begin)
         self.average = copy.deepcopy(self.network).eval()
-        weights = list(self.network.parameters())
-        self.optimiser = torch.optim.AdamW(
-            [{"params": [w for w in weights if w.ndim > 1]},
-             {"params": [w for w in weights if w.ndim == 1], "weight_decay": 0.0}],
-            lr=options.rate, weight_decay=options.decay, betas=(0.9, 0.98), fused=device.type == "cuda",
+        hidden = [w for w in self.network.blocks.parameters() if w.ndim == 2]
+        ends = [self.network.first.weight, self.network.last.weight]
+        flat = [w for w in self.network.parameters() if w.ndim == 1]
+        self.optimisers = (
+            torch.optim.Muon(hidden, options.rate, options.decay, adjust_lr_fn="match_rms_adamw"),
+            torch.optim.AdamW(
+                [{"params": ends}, {"params": flat, "weight_decay": 0.0}],
+                lr=options.rate, weight_decay=options.decay, betas=(0.9, 0.98), fused=True,
+            ),
         )  # fmt: skip
         compiled = (lambda f: f) if options.plain else torch.compile
         self._draw = compiled(lambda: sampler.draw(self.rows))
@@ -98,14 +102,16 @@ class Trainer:
         parts, since, timed = torch.zeros(len(NAMES), device=self.sampler.device), self.step, None
         while self.step < options.steps and not (options.seconds and _elapsed() > options.seconds):
             rate = self._rate()
-            for group in self.optimiser.param_groups:
-                group["lr"] = rate
+            for optimiser in self.optimisers:
+                for group in optimiser.param_groups:
+                    group["lr"] = rate
             batch = self._draw()
             loss, now = self._loss(batch)
-            self.optimiser.zero_grad(set_to_none=True)
+            self.network.zero_grad(set_to_none=True)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(self.network.parameters(), 1.0)
-            self.optimiser.step()
+            for optimiser in self.optimisers:
+                optimiser.step()
             with torch.no_grad():
                 decay = min(options.average, (1 + self.step - self.resumed) / (20 + self.step - self.resumed))
                 torch._foreach_lerp_(
@@ -125,6 +131,7 @@ class Trainer:
                 shown = timed = now_s
                 since = self.step
                 parts.zero_()
+                self._save()
         self._save()
 
     # --- private ---------------------------------------------------------------------------------------------------
@@ -140,7 +147,7 @@ class Trainer:
     def _save(self) -> None:
         state = {
             "network": self.network.state_dict(), "average": self.average.state_dict(), "step": self.step,
-            "optimiser": self.optimiser.state_dict(),
+            "optimisers": [optimiser.state_dict() for optimiser in self.optimisers],
         }  # fmt: skip
         part = self.kept.with_suffix(".part")
         torch.save(state, part)
@@ -150,7 +157,8 @@ class Trainer:
         state = torch.load(self.kept, map_location=self.sampler.device)
         self.network.load_state_dict(state["network"])
         self.average.load_state_dict(state["average"])
-        self.optimiser.load_state_dict(state["optimiser"])
+        for optimiser, stored in zip(self.optimisers, state["optimisers"], strict=True):
+            optimiser.load_state_dict(stored)
         self.step, self.resumed = state["step"], -(10**6)
         torch.manual_seed(self.options.seed + self.step)
         print(f"continues at step {self.step}", flush=True)

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 import time as clock
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -24,15 +24,21 @@ from poise.errors import InvalidValueError
 from poise.formats import read
 from poise.formats.named_files import RefusedNameError, named_file
 from poise.formats.tables import FieldError, read_declared
+from poise.geometry import rotations
+from poise.motion.contacts import foot_contacts, foot_handles, foot_positions
+from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Frames
-from poise.priors.motion.prior import MotionPrior, on_frames
+from poise.priors.motion.prior import Between, MotionPrior, on_frames
+from poise.priors.prior import Prior
+from poise.priors.terms import Unknowns
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
-from poise.solvers.constraints import Position
-from poise.solvers.solution import MotionSolution, Solution, Status
+from poise.solvers.constraints import Constraint, Position
+from poise.solvers.sequence import solve_terms
+from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import solve
 from poise.types import Array
 
@@ -40,15 +46,17 @@ Key = Pose | Mapping[str, Sequence[float]]
 """A whole pose, or positions of some handles, whose pose the universal prior finds."""
 
 STANDS = 0.5  # probability above which a foot stands
+FIRM = 0.002  # metres: tolerance of a foot that stands
 
 
 def inbetween(
-    keys: Sequence[tuple[float, Key]] | str | os.PathLike[str], *, fps: float = 30.0
+    keys: Sequence[tuple[float, Key]] | str | os.PathLike[str], *, fps: float = 30.0, contacts: bool = True
 ) -> MotionSolution:
     """Return the motion through keys at times in seconds, or through those of a script's file.
 
     Keys that are whole poses are met exactly; all must have one skeleton. A key of handles is a pose by the universal
-    prior first, around where the body passes between the whole poses, or where it stands.
+    prior first, around where the body passes between the whole poses, or where it stands. With `contacts`, feet that
+    stand stay in place.
     """
     if isinstance(keys, (str, os.PathLike)):
         script = read_declared(_Script, Path(keys))
@@ -56,20 +64,50 @@ def inbetween(
     ordered = sorted(keys, key=lambda key: key[0])
     poses = [key for _, key in ordered if isinstance(key, Pose)]
     skeleton = poses[0].skeleton if poses else Body().skeleton
-    begun, universal = clock.perf_counter(), UniversalPrior(skeleton)
-    whole = _solved(ordered, universal)
-    at, frames = on_frames(whole, skeleton, fps)
-    prior = MotionPrior(skeleton)
+    begun, universal, prior = clock.perf_counter(), UniversalPrior(skeleton), MotionPrior(skeleton)
+    at, frames = on_frames(_solved(ordered, universal), skeleton, fps)
     found = prior.through(at, frames, fps=fps)
-    microseconds = 1e6 * (clock.perf_counter() - begun) / len(found.motion)
-    space = PoseSpace(skeleton)  # all joints: those that the priors do not move keep what the keys have
-    q = space.q_from_frames(found.motion.root_positions, found.motion.rotations)
-    return MotionSolution(
-        [Solution(pose, space, tuple, Status.REACHED, 0, microseconds, universal) for pose in q],
-        fps,
+    made = through(prior, found, planted(found) if contacts else [[] for _ in found.motion], universal)
+    microseconds = 1e6 * (clock.perf_counter() - begun) / len(made)
+    return replace(made, solutions=[replace(one, microseconds=microseconds) for one in made.solutions])
+
+
+def through(
+    prior: MotionPrior, found: Between, frames: Sequence[Sequence[Constraint]], scored: Prior
+) -> MotionSolution:
+    """The likeliest motion through the keys of a motion that also meets constraints, frame by frame.
+
+    Joints that the motion prior does not move keep what the keys have.
+    """
+    motion = found.motion
+    references = rotations.mean(motion.rotations)
+    references[0] = rotations.IDENTITY
+    space = PoseSpace(motion.skeleton, references=references)
+    start = Unknowns(space.q_from_frames(motion.root_positions, motion.rotations))
+    made = solve_terms(scored, frames, prior.terms(found, space), start, fps=motion.fps, space=space)
+    return replace(
+        made,
         deviations=found.point_deviations[:, prior.carrier.fit.rows],
         standing=found.contacts > STANDS,
     )
+
+
+def planted(found: Between) -> list[list[Constraint]]:
+    """Feet that stay in place while they stand: where a key has them, else at their mean place."""
+    motion, handles = found.motion, foot_handles(found.motion.skeleton)
+    standing = foot_contacts(motion).points & (found.contacts > STANDS)[..., None]
+    places = foot_positions(motion).reshape(len(motion), -1, 3)
+    frames: list[list[Constraint]] = [[] for _ in range(len(motion))]
+    for point, down in enumerate(standing.reshape(len(motion), -1).T):
+        for run in runs(down):
+            own = np.arange(run.start, run.stop)
+            keys = np.intersect1d(own, found.keys)
+            for frame in np.setdiff1d(own, keys):
+                place = places[own, point].mean(axis=0)
+                if len(keys):
+                    place = np.array([np.interp(frame, keys, column) for column in places[keys, point].T])
+                frames[frame].append(Position(handles[point], place, tolerance=FIRM))
+    return frames
 
 
 def _solved(keys: Sequence[tuple[float, Key]], prior: UniversalPrior) -> list[tuple[float, Pose]]:

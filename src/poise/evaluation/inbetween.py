@@ -311,6 +311,24 @@ def _at_keys(speeds: Float[Array, "gaps *n"], at: Int[Array, "keys"]) -> Float[A
 
 
 def _motion(_: Fold) -> Callable[[Skeleton], Answer]:
+    """As `poise inbetween` answers: the motion prior, and feet that stay where they stand."""
+    from poise.apps.inbetweening import planted, through
+
+    def on(skeleton: Skeleton) -> Answer:
+        prior, scored = MotionPrior(skeleton), UniversalPrior(skeleton)
+
+        def answer(window: Motion, given: Bool[Array, "frames"]) -> Motion:
+            found = prior.filled(window, given)
+            return through(prior, found, planted(found), scored).motion
+
+        return answer
+
+    return on
+
+
+def _network(_: Fold) -> Callable[[Skeleton], Answer]:
+    """The motion prior's mean alone."""
+
     def on(skeleton: Skeleton) -> Answer:
         prior = MotionPrior(skeleton)
         return lambda window, given: prior.filled(window, given).motion
@@ -358,6 +376,7 @@ METHODS: dict[str, Callable[[Fold], Callable[[Skeleton], Answer]]] = {
     "hermite": _hermite,
     "keyframe": partial(_paths, lambda _fold: UniversalPrior()),
     "style": partial(_paths, lambda fold: StylePrior.learn(fold.train)),
+    "mean": _network,
     "motion": _motion,
 }
 USUAL = ("interpolation", "hermite", "motion")
@@ -375,5 +394,5 @@ PROTOCOL = Protocol(
     _run,
     methods=tuple(METHODS),
     Options=InbetweenOptions,
-    untrained=("", "interpolation", "hermite", "keyframe", "motion"),
+    untrained=("", "interpolation", "hermite", "keyframe", "mean", "motion"),
 )

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 
 from poise.geometry import rotations
 from poise.geometry.block_banded import BlockBanded
@@ -195,9 +195,9 @@ class Accelerations(Term):
 
 
 class Held(Term):
-    """The first frames of a window stay as they are: they carry the past of a motion that goes on."""
+    """Some frames stay as they are: whole poses that are given, or the past of a motion that continues."""
 
-    def __init__(self, frames: int) -> None:
+    def __init__(self, frames: slice | Int[Array, "held"]) -> None:
         self.frames = frames
 
     def cost(self, now: Unknowns) -> float:
@@ -208,7 +208,7 @@ class Held(Term):
     def add(self, now: Unknowns, system: System) -> None:
         """Hold the frames."""
         del now
-        system.held[: self.frames] = True
+        system.held[self.frames] = True
 
 
 @dataclass(frozen=True, eq=False)

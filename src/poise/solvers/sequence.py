@@ -137,23 +137,25 @@ def solve_terms(
     *,
     fps: float,
     settings: Settings | None = None,
+    space: PoseSpace | None = None,
     stiff: float = STIFF,
     rounds: int = ROUNDS,
     progress: Progress = lambda _done, _all: None,
 ) -> MotionSolution:
     """The motion of least cost under any terms that meets the constraints of every frame, from a start near it.
 
-    The prior gives the space and its limits, and scores the result. In the steps, hard constraints have the tolerance
-    `stiff`.
+    The prior gives its space and limits, unless another `space` is given, and scores the result. In the steps, hard
+    constraints have the tolerance `stiff`.
     """
     if not len(frames) == len(start) >= 1:
         raise InvalidValueError(
             f"constraints and start must have the same number of frames, at least 1; "
             f"got {len(frames)} and {len(start)}"
         )
-    problems = [Problem(prior.space, own, limits=prior.limits, settings=settings) for own in frames]
+    space, limits = (prior.space, prior.limits) if space is None else (space, None)
+    problems = [Problem(space, own, limits=limits, settings=settings) for own in frames]
     constraints = Constraints(problems, stiff=stiff)
-    solver = SequenceSolver(prior.space, [*terms, constraints], limits=prior.limits)
+    solver = SequenceSolver(space, [*terms, constraints], limits=limits)
     total = rounds + 1
     found, taken = solver.solve(start, rounds=rounds, progress=lambda done: progress(done, total))
     q = found.q.copy()

@@ -161,7 +161,7 @@ class _Window:
         self._shapes = Shapes(body, self._on_body, looser, WINDOW, trust)
         self._standing, self._told = _Feet(body, self.person, trust), priors_of(body, WINDOW, every=0)
         smooth = trust.smoothness.term(body.space.freedoms, person.fps)
-        self._held = Held(HELD)
+        self._held = Held(slice(HELD))
         terms = [self._pixels, self._shapes, self._standing, self._told, smooth, self._held]
         self._solver = SequenceSolver(body.space, terms, limits=body.limits)
         self._levels = self._standing_levels(found)
@@ -230,10 +230,10 @@ class _Window:
     def _place(self, places: Float[Array, "frames 33 3"]) -> Float[Array, "size"]:
         """Set all frames to the one seen now, from its rough positions, with a foot on the floor."""
         self._q = np.repeat(rough_poses(self._prior, self._on_body, places[-1:]), WINDOW, axis=0)
-        self._stood[:], self._held.frames = np.nan, 0
+        self._stood[:], self._held.frames = np.nan, slice(0)
         self._told.ask(self._q, range(WINDOW))
         self._step(PLACING)
-        self._held.frames = HELD
+        self._held.frames = slice(HELD)
         lowest = self.space.points(self._q[-1:], self._standing.feet)[0, :, 1] - self._levels
         self._floor = float(np.min(lowest))
         return self._newest()

@@ -20,8 +20,16 @@ from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Carrier, Change, Frames
 from poise.priors.motion.network import MotionWeights, shipped
 from poise.priors.motion.windows import LONGEST, RATE, alone, expected
+from poise.priors.terms import Held, Term, WindowGaussian
+from poise.skeleton.kernels import ROOT_FREEDOMS
+from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
+
+PACE = 5.0  # per second: how fast deviations from the mean forget
+STEADY = (
+    0.005  # metres, radians: deviation beside what the network says, also of joints that it does not know
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,6 +39,7 @@ class Between:
     motion: Motion
     keys: Int[Array, "keys"]  # frames
     contacts: Float[Array, "frames 2"]  # probability that each foot stands
+    root_deviations: Float[Array, "frames 3"]  # metres along each axis
     point_deviations: Float[Array, "frames points"]  # metres along each axis; of the canonical points
     turn_deviations: Float[Array, "frames turning"]  # radians about each axis; of the canonical joints
 
@@ -71,11 +80,54 @@ class MotionPrior:
         added = self.carrier.added(base, Change(*(self._at(part, at, places) for part in found.residual)))
         motion = Motion(self.skeleton, fps, *added)
         every = np.arange(len(keys))
-        contacts, points, turns = (
-            np.stack([np.interp(places, every, column) for column in values.T], axis=-1)
-            for values in (found.contacts, found.point_spread, found.turn_spread)
+        parts = (found.contacts, found.root_spread, found.point_spread, found.turn_spread)
+        contacts, root, points, turns = (
+            np.stack([np.interp(places, every, column) for column in values.T], axis=-1) for values in parts
         )
-        return Between(motion, at, contacts, points, turns)
+        return Between(motion, at, contacts, root, points, turns)
+
+    def terms(self, found: Between, space: PoseSpace) -> list[Term]:
+        """The Gaussian around a motion through keys, for the solver of sequences; the keys are held.
+
+        A deviation from the mean is a Matern process of order 3/2 over time: a constraint at one frame moves the
+        frames about it too, smoothly.
+        """
+        motion, rate = found.motion, PACE / found.motion.fps
+        mean = space.q_from_frames(motion.root_positions, motion.rotations)
+        precision = self._precision(found, space) / (4.0 * rate**3)
+        weights = (rate**4, 2.0 * rate**2, 1.0)
+        return [
+            Held(found.keys),
+            *(
+                WindowGaussian(
+                    0, mean, weight * precision[order // 2 : len(mean) - (order + 1) // 2], order=order
+                )
+                for order, weight in enumerate(weights[: max(len(mean) - 1, 1)])
+            ),
+        ]
+
+    def _precision(self, found: Between, space: PoseSpace) -> Float[Array, "frames freedoms freedoms"]:
+        """Of every frame's pose; at keys, which are held, that of the frames beside them."""
+        fit, every = self.carrier.fit, np.arange(len(found.motion))
+        free = np.setdiff1d(every, found.keys)
+        variances = [
+            np.stack([np.interp(every, free, column) for column in np.square(part[free]).T], axis=-1)
+            if len(free)
+            else np.square(part)
+            for part in (found.root_deviations, found.turn_deviations)
+        ]
+        moved = np.flatnonzero(np.isin(space.moving, np.flatnonzero(fit.moving)))
+        slots = (ROOT_FREEDOMS + 3 * moved[:, None] + np.arange(3)).ravel()
+        covariance = np.zeros((len(every), space.freedoms, space.freedoms))
+        diagonal = np.einsum("tii->ti", covariance)
+        diagonal[:] = STEADY**2
+        diagonal[:, :3] += variances[0]
+        diagonal[:, 3:ROOT_FREEDOMS] += variances[1][:, :1]
+        turns = np.repeat(variances[1][:, 1:], 3, axis=1)
+        covariance[:, slots[:, None], slots] += np.einsum(
+            "ac,tc,bc->tab", fit.maps, turns, fit.maps, optimize=True
+        )
+        return np.linalg.inv(covariance)
 
     def _at(self, part: Float[Array, "steps *n"], at: Int[Array, "keys"], places: Array) -> Array:
         """A part of the residual at frames, zero at keys."""
