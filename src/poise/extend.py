@@ -11,7 +11,7 @@ from poise.priors.learned import LearnedPrior
 from poise.priors.predicting import PredictingGuide
 from poise.priors.prior import Gaussian, Guide, Plan, Start
 from poise.priors.registry import PriorOptions, Stored, register_prior
-from poise.priors.terms import MotionModel, Term
+from poise.priors.terms import MotionModel, Term, WindowGaussian
 from poise.schema import Indices, Numbers, Schema
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.solvers.constraints import Constraint, register_constraint
@@ -21,5 +21,6 @@ __all__ = [
     "Constraint", "Format", "Gaussian", "Guide", "Handles", "Indices", "InvalidValueError", "LearnedPrior", "Markers",
     "MeasuredConstraint", "Motion", "MotionModel", "Numbers", "ParseError", "Plan", "PoiseError", "PoseSpace",
     "PoseView", "PredictingGuide", "PriorOptions", "Protocol", "ProtocolOptions", "Range", "Schema", "Start", "Stored",
-    "Term", "register_constraint", "register_format", "register_prior", "register_protocol", "replacing",
+    "Term", "WindowGaussian", "register_constraint", "register_format", "register_prior", "register_protocol",
+    "replacing",
 ]  # fmt: skip

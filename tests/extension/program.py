@@ -1,6 +1,7 @@
 """Run by tests/test_extending.py in a process of its own, with a plugin installed: its toys in every command."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -50,6 +51,20 @@ keyed = hands(poise.read("keys.bvh", keep_first=True))
 assert np.abs(keyed[:, 0, 1] - keyed[:, 1, 1]).max() < 5e-3
 assert np.ptp(keyed[:, 0, 1]) > 0.15
 
+# A term of a model of motion: the root keeps its height, though the hands ask for a crouch, or a rise.
+call("learn", "gliding.poise", "walk.bvh", "--kind", "gliding", "--softness", 0.2)
+Path("rise.toml").write_text(
+    "duration = 1.0\nfps = 10\n[handles.left_hand]\nkeys = [{ time = 0, at = [0.3, 0.9, 0.3] }, "
+    "{ time = 1, at = [0.3, 1.3, 0.3] }]\n" + CONSTRAINTS_TOML
+)
+heights = []
+for model in ("mine", "gliding"):
+    call("animate", f"{model}.poise", "rise.toml", "-o", f"{model}.bvh")
+    risen = poise.read(f"{model}.bvh", keep_first=True)
+    assert np.abs(hands(risen)[[0, -1], 0] - [[0.3, 0.9, 0.3], [0.3, 1.3, 0.3]]).max() < 2e-3
+    heights.append(np.ptp(risen.root_positions[:, 1]))
+assert heights[1] < 0.02 < 0.1 < heights[0], heights
+
 # A format of markers, written, read, listed, and solved for a body.
 walk = poise.read("walk.bvh")
 assert isinstance(walk, poise.Motion)
@@ -58,6 +73,15 @@ assert poise.read("take.points").points.shape == (len(walk), 41, 3)
 call("info", "take.points")
 call("markers", "solve", "take.points", "-o", "solved.bvh")
 assert len(poise.read("solved.bvh", keep_first=True)) == len(walk)
+call("markers", "solve", "take.points", "--style", "mine.poise", "-o", "styled.bvh")
+whole = virtual_markers(walk)
+few = [whole.labels.index(label) for label in ("LFHD", "LWRA", "RWRA", "LANK", "RANK")]
+poise.write(
+    replace(whole, labels=tuple(whole.labels[k] for k in few), points=whole.points[:, few]), "few.points"
+)
+call("perform", "mine.poise", "few.points", "-o", "few.bvh")
+for file in ("styled.bvh", "few.bvh"):
+    assert len(poise.read(file, keep_first=True)) == len(walk)
 Path("bad.points").write_text("{}")
 call("info", "bad.points", code=2)
 
@@ -79,6 +103,11 @@ assert json.loads(Path("sway.json").read_text())["rows"][0]["sway_cm"] > 10
 call("evaluate", "sway", "--stride", 2, code=2)
 call("evaluate", "handles", *clips, "--methods", "average", "--json", "handles.json")
 assert json.loads(Path("handles.json").read_text())["rows"][0]["reached_10mm"] == 1.0
+
+call("act", "walk", "--seconds", 1, "--fps", 30, "--seed", 4, "-o", "other.bvh")
+clips = ("--train", "walk.bvh", "--test", "other.bvh")
+call("evaluate", "animate", *clips, "--methods", "gliding", "--json", "feet.json")
+assert json.loads(Path("feet.json").read_text())["rows"][0]["handle_max_mm"] < 1.0
 
 # The studio learns it and poses with it.
 from poise.studio import messages  # noqa: E402

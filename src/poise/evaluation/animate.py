@@ -16,8 +16,8 @@ from scipy.signal import butter, sosfiltfilt
 
 from poise.apps.animate import animate
 from poise.apps.foot_targets import FootContact, changed, constraints_of, contacts_in
-from poise.errors import InvalidValueError, UnknownNameError
-from poise.evaluation.methods import STYLE
+from poise.errors import InvalidValueError
+from poise.evaluation.methods import STYLE, learner_named
 from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
 from poise.evaluation.splits import Fold, performer_gaits
 from poise.motion.edit import resample
@@ -30,7 +30,7 @@ from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Constraint
 from poise.solvers.sequence import Frame, frame_by_frame
-from poise.solvers.solve import Model, solve
+from poise.solvers.solve import solve
 from poise.types import Array, NamedProgress
 
 Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
@@ -54,7 +54,7 @@ def evaluate_animate(
     names = list(methods or METHODS)
     for name in names:
         if name not in METHODS:
-            raise UnknownNameError("method", name, METHODS)
+            learner_named(name, protocol="animate", others=METHODS)
     found: dict[str, list[dict[str, float]]] = {}
     total, done = len(names) * sum(len(fold.test) for fold in folds), 0
     for fold in folds:
@@ -148,13 +148,7 @@ def _contact_errors(
 
 
 def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Answer]:
-    """A learned method by its name: its pose space, and its answer to a clip's constraints."""
-    if name in MODELS:
-        prior = DynamicsPrior.learn(train, topology=MODELS[name])
-        return (
-            prior.space,
-            lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).q,
-        )
+    """A learned method or kind of prior by its name: its pose space, and its answer to a clip's constraints."""
     if name == "style":
         style = StylePrior.learn(train, **STYLE)
 
@@ -164,16 +158,22 @@ def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Ans
             return frame_by_frame([own], [Frame(constraints) for constraints in frames], own.space)
 
         return style.space, tracked
-    space = pose_space_of(train)
-    return space, lambda clip, frames: _frame_by_frame(space.on_body(clip.skeleton), frames)
+    if name == "dls":
+        space = pose_space_of(train)
 
+        def rigged(clip: Motion, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
+            """Each frame from the previous one, as in an artist's rig."""
+            own, poses = space.on_body(clip.skeleton), list[Array]()
+            for constraints in frames:
+                poses.append(solve(own, constraints, start=poses[-1] if poses else None).q)
+            return np.stack(poses)
 
-def _frame_by_frame(model: Model, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames size"]:
-    """Each frame from the previous one, as in an artist's rig."""
-    poses: list[Array] = []
-    for constraints in frames:
-        poses.append(solve(model, constraints, start=poses[-1] if poses else None).q)
-    return np.stack(poses)
+        return space, rigged
+    layout = MODELS.get(name)
+    prior = (
+        DynamicsPrior.learn(train, topology=layout) if layout else learner_named(name, others=METHODS)(train)
+    )
+    return prior.space, lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).q
 
 
 def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
@@ -226,6 +226,6 @@ PROTOCOL = Protocol(
     ABOUT["animate"],
     _run,
     _draw,
-    methods=METHODS,
+    methods=(*METHODS, "any kind of model"),
     splits={PERFORMER: performer_gaits},
 )
