@@ -27,8 +27,8 @@ if TYPE_CHECKING:
         vision,
     )
     from poise.apps.animate import animate
-    from poise.apps.inbetweening import inbetween
-    from poise.apps.keyframing import keyframe
+    from poise.apps.inbetweening import PoseKey
+    from poise.apps.keyframing import inbetween, keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
     from poise.apps.planting import clean
@@ -81,7 +81,7 @@ __all__ = [
     "Apart", "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format",
     "GaussianPrior", "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "MotionSolution", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
-    "Pose", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
+    "Pose", "PoseKey", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
     "UniversalPrior", "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "inbetween",
     "keyframe", "learn", "library", "load", "motion", "perform", "performer", "pictures", "pose", "read",
     "register_constraint", "register_format", "register_prior", "register_protocol", "retarget", "save", "show",
@@ -91,8 +91,8 @@ __all__ = [
 _HOMES = {
     "": "apps capture engine geometry library motion performer pictures skeleton vision",
     "apps.animate": "animate",
-    "apps.inbetweening": "inbetween",
-    "apps.keyframing": "keyframe",
+    "apps.inbetweening": "PoseKey",
+    "apps.keyframing": "inbetween keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",
     "apps.planting": "clean",

@@ -1,104 +1,125 @@
 """Pose to pose: whole poses at times in, a natural motion that meets them exactly out; by the motion prior.
 
-fps = 30
-[[keys]]
-time = 0.0
-pose = "crouch.bvh:12"              # a file and a frame; frame 0 if none is named
-[[keys]]
-time = 0.8
-handles = { right_hand = [-0.3, 1.6, 0.3] }   # solved by the universal prior, near where the body passes
+The prior's Gaussian over the motion is a term of the one solver over time (`solvers.sequence`), so feet stay where they
+stand, and every other constraint can be asked between the keys.
 """
 
 from __future__ import annotations
 
-import os
 import time as clock
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float, Int
 
 from poise.errors import InvalidValueError
-from poise.formats import read
-from poise.formats.named_files import RefusedNameError, named_file
-from poise.formats.tables import FieldError, read_declared
 from poise.geometry import rotations
+from poise.geometry.splines import EASES
 from poise.motion.contacts import foot_contacts, foot_handles, foot_positions
 from poise.motion.gaps import runs
-from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Frames
 from poise.priors.motion.prior import Between, MotionPrior, on_frames
-from poise.priors.prior import Prior
-from poise.priors.terms import Unknowns
+from poise.priors.terms import Term, Unknowns
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import Pose
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Constraint, Position
 from poise.solvers.sequence import solve_terms
 from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import solve
 from poise.types import Array
 
-Key = Pose | Mapping[str, Sequence[float]]
-"""A whole pose, or positions of some handles, whose pose the universal prior finds."""
-
 STANDS = 0.5  # probability above which a foot stands
 FIRM = 0.002  # metres: tolerance of a foot that stands
+TEMPI = (0.25, 4.0)
 
 
-def inbetween(
-    keys: Sequence[tuple[float, Key]] | str | os.PathLike[str], *, fps: float = 30.0, contacts: bool = True
-) -> MotionSolution:
-    """Return the motion through keys at times in seconds, or through those of a script's file.
+@dataclass(frozen=True, eq=False)
+class PoseKey:
+    """A pose at a time in seconds, and how the body goes on from there to the next key.
 
-    Keys that are whole poses are met exactly; all must have one skeleton. A key of handles is a pose by the universal
-    prior first, around where the body passes between the whole poses, or where it stands. With `contacts`, feet that
-    stand stay in place.
+    The pose is whole, or places of some handles: then it is the universal prior's pose near where the body passes. It
+    may be held for some seconds. With a `tempo` of 2, the body moves to the next key as it would in twice the time,
+    only faster.
     """
-    if isinstance(keys, (str, os.PathLike)):
-        script = read_declared(_Script, Path(keys))
-        keys, fps = script.read(Path(keys)), script.fps
-    ordered = sorted(keys, key=lambda key: key[0])
-    poses = [key for _, key in ordered if isinstance(key, Pose)]
-    skeleton = poses[0].skeleton if poses else Body().skeleton
-    begun, universal, prior = clock.perf_counter(), UniversalPrior(skeleton), MotionPrior(skeleton)
-    at, frames = on_frames(_solved(ordered, universal), skeleton, fps)
-    found = prior.through(at, frames, fps=fps)
-    made = through(prior, found, planted(found) if contacts else [[] for _ in found.motion], universal)
-    microseconds = 1e6 * (clock.perf_counter() - begun) / len(made)
-    return replace(made, solutions=[replace(one, microseconds=microseconds) for one in made.solutions])
+
+    time: float
+    pose: Pose | Mapping[str, Sequence[float]]
+    hold: float = 0.0
+    ease: str = "none"
+    tempo: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not (np.isfinite(self.hold) and self.hold >= 0.0):
+            raise InvalidValueError(f"a key is held for 0 or more seconds; got {self.hold:g}")
+        if not TEMPI[0] <= self.tempo <= TEMPI[1]:
+            raise InvalidValueError(
+                f"the tempo of a key is from {TEMPI[0]:g} to {TEMPI[1]:g}; got {self.tempo:g}"
+            )
+        if self.ease not in EASES:
+            raise InvalidValueError(f"ease is one of {', '.join(EASES)}; got {self.ease!r}")
 
 
-def through(
-    prior: MotionPrior, found: Between, frames: Sequence[Sequence[Constraint]], scored: Prior
+class Stance(NamedTuple):
+    """A foot, `left` or `right`, stands from one time to another, in seconds."""
+
+    foot: str
+    start: float
+    end: float
+
+
+Layer = Callable[[Between, PoseSpace], tuple[Sequence[Sequence[Constraint]], Sequence[Term]]]
+"""From a motion through keys to what else is asked: constraints of every frame, and terms."""
+
+
+def through_keys(
+    keys: Sequence[PoseKey],
+    *,
+    fps: float,
+    contacts: bool | Sequence[Stance] = True,
+    loop: bool = False,
+    variant: int = 0,
+    layer: Layer = lambda found, _space: ([()] * len(found.motion), ()),
 ) -> MotionSolution:
-    """The likeliest motion through the keys of a motion that also meets constraints, frame by frame.
-
-    Joints that the motion prior does not move keep what the keys have.
-    """
-    motion = found.motion
-    references = rotations.mean(motion.rotations)
+    """The motion through keys. See `poise.inbetween`."""
+    begun, skeleton = clock.perf_counter(), skeleton_of(keys)
+    prior, universal = MotionPrior(skeleton), UniversalPrior(skeleton)
+    timeline = _Timeline.of(_solved(sorted(keys, key=lambda key: key.time), universal), skeleton, fps)
+    found = timeline.sampled(prior.through(*timeline.looped(), fps=fps) if loop else prior.through(
+        timeline.inside, timeline.poses, fps=fps
+    ), loop=loop)  # fmt: skip
+    if variant:
+        found = prior.another(found, np.random.default_rng(variant))
+    seen = (found.contacts > STANDS) & foot_contacts(found.motion).feet
+    standing = seen if contacts is True else _stood(contacts or (), len(seen), fps)
+    references = rotations.mean(found.motion.rotations)
     references[0] = rotations.IDENTITY
-    space = PoseSpace(motion.skeleton, references=references)
-    start = Unknowns(space.q_from_frames(motion.root_positions, motion.rotations))
-    made = solve_terms(scored, frames, prior.terms(found, space), start, fps=motion.fps, space=space)
+    space = PoseSpace(skeleton, references=references)
+    asked, terms = layer(found, space)
+    frames = [[*one, *feet] for one, feet in zip(asked, planted(found, standing), strict=True)]
+    start = Unknowns(space.q_from_frames(found.motion.root_positions, found.motion.rotations))
+    made = solve_terms(universal, frames, [*prior.terms(found, space), *terms], start, fps=fps, space=space)
+    each = 1e6 * (clock.perf_counter() - begun) / len(made)
     return replace(
         made,
+        solutions=[replace(one, microseconds=each) for one in made.solutions],
         deviations=found.point_deviations[:, prior.carrier.fit.rows],
-        standing=found.contacts > STANDS,
+        standing=standing,
     )
 
 
-def planted(found: Between) -> list[list[Constraint]]:
+def planted(found: Between, standing: Bool[Array, "frames 2"]) -> list[list[Constraint]]:
     """Feet that stay in place while they stand: where a key has them, else at their mean place."""
     motion, handles = found.motion, foot_handles(found.motion.skeleton)
-    standing = foot_contacts(motion).points & (found.contacts > STANDS)[..., None]
+    points = foot_contacts(motion).points
+    points = (points | ~points.any(axis=-1, keepdims=True)) & standing[..., None]
     places = foot_positions(motion).reshape(len(motion), -1, 3)
     frames: list[list[Constraint]] = [[] for _ in range(len(motion))]
-    for point, down in enumerate(standing.reshape(len(motion), -1).T):
+    for point, down in enumerate(points.reshape(len(motion), -1).T):
         for run in runs(down):
             own = np.arange(run.start, run.stop)
             keys = np.intersect1d(own, found.keys)
@@ -110,19 +131,90 @@ def planted(found: Between) -> list[list[Constraint]]:
     return frames
 
 
-def _solved(keys: Sequence[tuple[float, Key]], prior: UniversalPrior) -> list[tuple[float, Pose]]:
-    """All keys as whole poses."""
-    times = np.array([time for time, key in keys if isinstance(key, Pose)])
-    poses = [key for _, key in keys if isinstance(key, Pose)]
+def skeleton_of(keys: Sequence[PoseKey]) -> Skeleton:
+    """The skeleton of the keys' whole poses; that of the procedural performer if there are none."""
+    return next((key.pose.skeleton for key in keys if isinstance(key.pose, Pose)), Body().skeleton)
+
+
+def _stood(contacts: Sequence[Stance], frames: int, fps: float) -> Bool[Array, "frames 2"]:
+    found = np.zeros((frames, 2), dtype=np.bool_)
+    for foot, start, end in contacts:
+        if foot not in SIDES:
+            raise InvalidValueError(f"a foot that stands is one of {', '.join(SIDES)}; got {foot!r}")
+        found[round(start * fps) : round(end * fps) + 1, SIDES.index(foot)] = True
+    return found
+
+
+@dataclass(frozen=True, eq=False)
+class _Timeline:
+    """Keys on the frames of the motion, and on those inside: before holds, eases and tempi."""
+
+    keys: Int[Array, "keys"]  # frames that are given
+    when: Float[Array, "frames"]  # the frame inside that each frame shows
+    inside: Int[Array, "poses"]
+    poses: Frames
+
+    @classmethod
+    def of(cls, keys: Sequence[tuple[PoseKey, Pose]], skeleton: Skeleton, fps: float) -> _Timeline:
+        """The frames of keys in order of time."""
+        begins, poses = on_frames([(key.time, pose) for key, pose in keys], skeleton, fps)
+        ends = begins + np.rint([key.hold * fps for key, _ in keys]).astype(int)
+        if np.any(late := ends[:-1] >= begins[1:]):
+            time = keys[int(np.argmax(late))][0].time
+            raise InvalidValueError(
+                f"the key at {time:g} s is held until the next one or longer; hold it for less"
+            )
+        gaps = [
+            max(1, round((after - end) * key.tempo))
+            for end, after, (key, _) in zip(ends, begins[1:], keys, strict=False)
+        ]
+        inside, when = np.cumsum([0, *gaps]), np.zeros(ends[-1] + 1)
+        for number, (begin, end) in enumerate(zip(begins, ends, strict=True)):
+            when[begin : end + 1] = inside[number]
+            if number < len(gaps):
+                share = np.linspace(0.0, 1.0, begins[number + 1] - end + 1)[1:-1]
+                eased = EASES[keys[number][0].ease](share)
+                when[end + 1 : begins[number + 1]] = inside[number] + eased * gaps[number]
+        whole = np.concatenate([np.arange(a, b + 1) for a, b in zip(begins, ends, strict=True)])
+        return cls(whole, when, inside, poses)
+
+    def looped(self) -> tuple[Int[Array, "poses"], Frames]:
+        """The cycle between one before it and one after it; its last pose is the first, where the last key stands."""
+        roots, turns = self.poses.roots.copy(), self.poses.turns.copy()
+        upright = np.array([1.0, 0.0, 1.0, 0.0])
+        first, last = (rotations.normalize(turns[end, 0] * upright) for end in (0, -1))
+        turn = rotations.multiply(last, rotations.conjugate(first))
+        turns[-1] = np.concatenate([rotations.multiply(turn, turns[0, 0])[None], turns[0, 1:]])
+        roots[-1, 1] = roots[0, 1]
+        back = _moved(roots[:-1], turns[:-1], roots[-1], rotations.conjugate(turn), roots[0])
+        ahead = _moved(roots[1:], turns[1:], roots[0], turn, roots[-1])
+        length = self.inside[-1]
+        at = np.concatenate([self.inside[:-1], self.inside + length, self.inside[1:] + 2 * length])
+        own = (back, Frames(roots, turns), ahead)
+        return at, Frames(np.concatenate([f.roots for f in own]), np.concatenate([f.turns for f in own]))
+
+    def sampled(self, found: Between, *, loop: bool) -> Between:
+        """The frames of the motion."""
+        return found.sampled(self.when + (self.inside[-1] if loop else 0), self.keys)
+
+
+def _moved(roots: Array, turns: Array, about: Array, turn: Array, to: Array) -> Frames:
+    """Frames turned about a point, which goes to another."""
+    first = rotations.multiply(turn, turns[:, :1])
+    return Frames(to + rotations.rotate(turn, roots - about), np.concatenate([first, turns[:, 1:]], axis=1))
+
+
+def _solved(keys: Sequence[PoseKey], prior: UniversalPrior) -> list[tuple[PoseKey, Pose]]:
+    """All keys with whole poses."""
+    whole = [(key.time, key.pose) for key in keys if isinstance(key.pose, Pose)]
+    times, poses = np.array([time for time, _ in whole]), [pose for _, pose in whole]
     found = []
-    for time, key in keys:
-        if isinstance(key, Pose):
-            found.append((time, key))
-            continue
-        near = _passing(times, poses, time, prior.space) if poses else None
-        found.append(
-            (time, solve(prior, [Position(name, place) for name, place in key.items()], start=near).pose)
-        )
+    for key in keys:
+        pose = key.pose
+        if not isinstance(pose, Pose):
+            near = _passing(times, poses, key.time, prior.space) if poses else None
+            pose = solve(prior, [Position(name, place) for name, place in pose.items()], start=near).pose
+        found.append((key, pose))
     return found
 
 
@@ -137,46 +229,3 @@ def _passing(
     share = np.clip((time - times[before]) / np.maximum(times[after] - times[before], 1e-9), 0.0, 1.0)
     roots, turns = frames.between(before, after, share)
     return space.q_from_frames(roots, turns)[0]
-
-
-# --- the file ------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, eq=False)
-class _KeyTable:
-    time: float
-    pose: str = ""
-    handles: dict[str, Float[np.ndarray, "3"]] | None = None
-
-    def __post_init__(self) -> None:
-        if bool(self.pose) == bool(self.handles):
-            raise FieldError("pose", 'a key needs a pose, such as "crouch.bvh:12", or the places of handles')
-
-
-@dataclass(frozen=True, eq=False)
-class _Script:
-    """An in-betweening script as it is written."""
-
-    keys: tuple[_KeyTable, ...]
-    fps: float = 30.0
-
-    def read(self, path: Path) -> list[tuple[float, Key]]:
-        """The keys, with their poses read."""
-        return [
-            (key.time, key.handles or pose_from(key.pose, path.parent))  # type: ignore[misc]
-            for key in self.keys
-        ]
-
-
-def pose_from(name: str, folder: Path) -> Pose:
-    """A frame of a file in a folder, as `crouch.bvh:12`; frame 0 if none is named."""
-    file, _, number = name.rpartition(":") if name.rpartition(":")[2].isdigit() else (name, "", "0")
-    try:
-        clip = read(named_file(folder, file))
-    except RefusedNameError as error:
-        raise InvalidValueError(str(error)) from error
-    if not isinstance(clip, Motion):
-        raise InvalidValueError(f"{file} holds markers; a key needs the pose of a skeleton")
-    if int(number) >= len(clip):
-        raise InvalidValueError(f"{file} has frames 0 to {len(clip) - 1}; got frame {number}")
-    return clip[int(number)]

@@ -8,24 +8,31 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.apps.inbetweening import PoseKey, Stance, skeleton_of, through_keys
 from poise.apps.keyframing_bearing import balances_of, headings_of, places_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
-from poise.errors import PoiseError, SkeletonError
+from poise.errors import InvalidValueError, PoiseError, SkeletonError
 from poise.priors.model_file import load
+from poise.priors.motion.prior import Between
 from poise.priors.prior import Prior
-from poise.skeleton.pose_space import Handle
+from poise.priors.terms import Term
+from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.skeleton.skeleton import Pose
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, floor
 from poise.solvers.posture import FORWARD, Manner, Posture
+from poise.solvers.problem import Problem
 from poise.solvers.sequence import Frame, Smoothness, frame_by_frame, solve_motion
 from poise.solvers.solution import MotionSolution
+from poise.solvers.terms import PosePriors
 from poise.types import Array, Progress
 
 _POLL = 0.2  # seconds between checks of a watched file
@@ -42,9 +49,11 @@ def keyframe(
     """Return the motion of a script or of its file, on the body of the model.
 
     By default, hips softly face the walking direction of the feet and the weight stays over them; `heading` and
-    `balance` switch that off.
+    `balance` switch that off. Between whole poses (`keys`) the motion prior moves the body, and the model as well.
     """
     script = script if isinstance(script, Script) else read_script(Path(script))
+    if script.keys:
+        return through_script(script, prior, progress=progress)
     script = replace(
         script,
         keeps_heading=script.keeps_heading and heading,
@@ -53,6 +62,71 @@ def keyframe(
     names, weights = script.weights()
     priors = _priors(script, prior, names)
     return _held_pose(script, priors) or keyframe_in(script, priors, weights, progress=progress)
+
+
+def inbetween(
+    keys: Sequence[PoseKey | tuple[float, Pose | Mapping[str, Sequence[float]]]] | str | os.PathLike[str],
+    *,
+    fps: float = 30.0,
+    contacts: bool | Sequence[Stance] = True,
+    loop: bool = False,
+    variant: int = 0,
+) -> MotionSolution:
+    """Return the motion through keys at times in seconds, or that of a script's file, by the motion prior.
+
+    Keys that are whole poses are met exactly; all must have one skeleton. A key of handles is a pose by the universal
+    prior first, around where the body passes between the whole poses, or where it stands. With `contacts`, feet that
+    stand stay in place; a list says which foot stands when. With `loop`, the motion ends in its first pose, where the
+    last key stands. Variants 1, 2, ... are other motions through the same keys, drawn from the prior.
+    """
+    if isinstance(keys, str | os.PathLike):
+        return through_script(read_script(Path(keys)), None, variant=variant)
+    made = [key if isinstance(key, PoseKey) else PoseKey(*key) for key in keys]
+    return through_keys(made, fps=fps, contacts=contacts, loop=loop, variant=variant)
+
+
+def through_script(
+    script: Script,
+    prior: Prior | None,
+    *,
+    variant: int = 0,
+    progress: Progress = lambda _done, _all: None,
+) -> MotionSolution:
+    """The motion through a script's poses that also follows its handles, pins and constraints, and its models."""
+    if len(script.keys) < 2:
+        raise InvalidValueError(f"{script.name or 'the script'} needs at least two poses as [[keys]]")
+    body = (prior or UniversalPrior()).on_body(skeleton_of(script.keys))
+    names, weights = script.weights()
+
+    def layer(found: Between, space: PoseSpace) -> tuple[list[list[Constraint]], list[Term]]:
+        own = replace(script, keeps_heading=False, keeps_balance=False, pins=_where(script, found))
+        priors = _priors(own, body, names)
+        frames = plan(own, priors, weights)
+        wanted = [list(frame.constraints) for frame in frames]
+        if prior is None and len(priors) == 1:
+            return wanted, []
+        handles = [Problem(space, one).handles for one in wanted]
+        return wanted, [PosePriors(priors, space, handles, [frame.weights for frame in frames])]
+
+    made = through_keys(
+        script.keys, fps=script.fps, contacts=script.contacts, loop=script.loop, variant=variant, layer=layer
+    )
+    progress(1, 1)
+    return replace(made, name=script.name)
+
+
+def _where(script: Script, found: Between) -> list[HeldHandle]:
+    """The pins, in place: those without one, where the body has the handle when the pin begins."""
+    paths, motion = {path.handle: path for path in script.paths}, found.motion
+    space = PoseSpace(motion.skeleton)
+    pins = []
+    for pin in script.pins:
+        at, frame = _place_of(pin, paths.get(pin.handle)), round(pin.start * script.fps)
+        if at is None:
+            q = space.q_from_frames(motion.root_positions[frame], motion.rotations[frame])
+            at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
+        pins.append(replace(pin, at=at))
+    return pins
 
 
 def keyframe_in(

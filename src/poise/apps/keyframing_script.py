@@ -1,4 +1,4 @@
-"""Keyframe scripts: a short TOML file with the paths of a few handles, pins, a floor and styles over time.
+"""Keyframe scripts: a short TOML file with whole poses, the paths of a few handles, pins, a floor and styles over time.
 
 duration = 3.0                      # seconds
 fps = 30
@@ -15,6 +15,11 @@ handle = "left_foot"
 from = 0.0
 to = 3.0
 at = [0.1, 0.07, 0.0]
+
+[[keys]]                            # poses: the motion prior makes the motion between them
+time = 0.0
+pose = "crouch.bvh:12"              # a file beside the script, and a frame; or: handles = { head = [0, 1.7, 0] }
+hold = 0.2
 """
 
 from __future__ import annotations
@@ -35,11 +40,17 @@ from poise.apps.constraint_tables import (
     check_within,
     timed_constraints,
 )
+from poise.apps.inbetweening import TEMPI, PoseKey, Stance
 from poise.bounds import CLOSEST
-from poise.errors import UnknownNameError
+from poise.errors import InvalidValueError, UnknownNameError
+from poise.formats import read
+from poise.formats.named_files import RefusedNameError, named_file
 from poise.formats.tables import Among, FieldError, Named, Range, Read, Table, read_declared
 from poise.geometry.splines import EASES, KINDS, curve_through, smoothstep, turns_through
+from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handle
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Pose
 from poise.solvers.constraints import Constraint, Orientation, Position, handle_from, turn_from
 from poise.types import Array
 
@@ -140,6 +151,10 @@ class Script:
     """The hips' soft heading; by default that of the feet, if `keeps_heading`."""
     keeps_heading: bool = True
     keeps_balance: bool = True
+    keys: Sequence[PoseKey] = ()
+    contacts: bool | Sequence[Stance] = True
+    """With poses: whether feet that stand stay in place, or which do when."""
+    loop: bool = False
 
     @property
     def times(self) -> Float[Array, "frames"]:
@@ -293,10 +308,38 @@ def pins_within(duration: float, pins: Sequence[HeldHandle], place: str) -> list
 
 
 @dataclass(frozen=True, eq=False)
+class _PoseTable:
+    """A pose at a time: a frame of a file, or places of handles."""
+
+    time: Annotated[float, Range(0.0, LONGEST)]
+    pose: str = ""
+    handles: dict[str, Vector] | None = None
+    hold: Annotated[float, Range(0.0, LONGEST)] = 0.0
+    ease: Ease = "none"
+    tempo: Annotated[float, Range(*TEMPI)] = 1.0
+
+    def __post_init__(self) -> None:
+        if bool(self.pose) == bool(self.handles):
+            raise FieldError("pose", 'a key needs a pose, such as "crouch.bvh:12", or the places of handles')
+
+    def key(self, folder: Path) -> PoseKey:
+        """The key, with its pose read."""
+        pose = self.handles or _pose_from(self.pose, folder)
+        return PoseKey(self.time, pose, self.hold, self.ease, self.tempo)  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class _StanceTable:
+    foot: Annotated[str, Among(SIDES)]
+    start: Annotated[float, Named("from")]
+    end: Annotated[float, Named("to")]
+
+
+@dataclass(frozen=True, eq=False)
 class _ScriptFile:
     """A keyframe script as it is written."""
 
-    duration: Duration
+    duration: Duration | None = None
     fps: Rate = 30.0
     floor: Floor = None
     smoothness: Annotated[float, Range(0.0, 100.0)] = 1.0
@@ -305,33 +348,62 @@ class _ScriptFile:
     pins: tuple[HeldHandle, ...] = ()
     style: tuple[StyleChange, ...] = ()
     constraints: Annotated[tuple[Timed, ...], Read(timed_constraints)] = ()
+    keys: tuple[_PoseTable, ...] = ()
+    plant: bool = True  # feet that stand between poses stay in place
+    contacts: tuple[_StanceTable, ...] = ()
+    loop: bool = False
 
     def __post_init__(self) -> None:
+        if self.keys and min(key.time for key in self.keys) > 0.0:
+            raise FieldError("keys[1].time", "the first pose must be at time 0")
+        if not self.keys and self.duration is None:
+            raise FieldError("duration", "is missing; give the script's length in seconds")
         if MODEL in self.styles:
             message = f"{MODEL!r} is the name of the model that solves the script; use another name"
             raise FieldError(f"styles.{MODEL}", message)
-        check_keys(self.duration, self.handles)
-        check_constraints(self.duration, self.constraints)
-        pins_within(self.duration, self.pins, "pins")
-        _check_changes(self.duration, self.style, (MODEL, *self.styles))
-        if not self.handles and not self.pins and not self.constraints:
+        check_keys(self.seconds, self.handles)
+        check_constraints(self.seconds, self.constraints)
+        pins_within(self.seconds, self.pins, "pins")
+        _check_changes(self.seconds, self.style, (MODEL, *self.styles))
+        if not (self.handles or self.pins or self.constraints or self.keys):
             raise FieldError("handles", "no handle has a key or a pin; give at least one")
-        _check_pins(self.script(""))
+        _check_pins(self.script("", []))
 
-    def script(self, name: str) -> Script:
+    @property
+    def seconds(self) -> float:
+        """The duration; with poses, until the last of them."""
+        return max((key.time + key.hold for key in self.keys), default=self.duration or 0.0)
+
+    def script(self, name: str, keys: Sequence[PoseKey]) -> Script:
         paths, turns = paths_of(self.handles)
-        pins, changes = pins_within(self.duration, self.pins, "pins"), list(self.style)
+        pins, changes = pins_within(self.seconds, self.pins, "pins"), list(self.style)
         if not changes or changes[0].time + changes[0].over > 0:
             changes.insert(0, StyleChange(name=MODEL))
         return Script(
-            name, self.duration, self.fps, paths, pins, changes, self.styles, self.floor, self.smoothness, turns,
-            self.constraints,
+            name, self.seconds, self.fps, paths, pins, changes, self.styles, self.floor, self.smoothness, turns,
+            self.constraints, keys=keys, loop=self.loop,
+            contacts=[Stance(one.foot, one.start, one.end) for one in self.contacts] or self.plant,
         )  # fmt: skip
 
 
 def read_script(path: Path) -> Script:
-    """A script from its file."""
-    return read_declared(_ScriptFile, path).script(path.stem)
+    """A script from its file, with the poses that it names."""
+    found = read_declared(_ScriptFile, path)
+    return found.script(path.stem, [key.key(path.parent) for key in found.keys])
+
+
+def _pose_from(name: str, folder: Path) -> Pose:
+    """A frame of a file in a folder, as `crouch.bvh:12`; frame 0 if none is named."""
+    file, _, number = name.rpartition(":") if name.rpartition(":")[2].isdigit() else (name, "", "0")
+    try:
+        clip = read(named_file(folder, file))
+    except RefusedNameError as error:
+        raise InvalidValueError(str(error)) from error
+    if not isinstance(clip, Motion):
+        raise InvalidValueError(f"{file} holds markers; a key needs the pose of a skeleton")
+    if int(number) >= len(clip):
+        raise InvalidValueError(f"{file} has frames 0 to {len(clip) - 1}; got frame {number}")
+    return clip[int(number)]
 
 
 def _check_changes(duration: float, changes: Sequence[StyleChange], names: Sequence[str]) -> None:

@@ -209,12 +209,16 @@ INBETWEEN = App(
     help_epilogue="""\
 The script is a TOML file: fps, and keys with a time in seconds and a pose (a
 file beside the script, and a frame), or places of handles in metres. Poses
-are met exactly. The motion prior has to be trained first (make motion).
+are met exactly, feet that stand stay in place. Handles, pins and constraints
+of keyframe scripts can be added. docs/keyframing.md describes all of it.
 
   fps = 30
+  loop = false
   [[keys]]
   time = 0.0
   pose = "crouch.bvh:12"
+  hold = 0.2                  # seconds
+  ease = "in-out"             # from here to the next key
   [[keys]]
   time = 0.8
   pose = "throw.bvh:30"
@@ -222,20 +226,31 @@ are met exactly. The motion prior has to be trained first (make motion).
 Examples:
   poise inbetween keys.toml -o out.bvh
   poise inbetween keys.toml -o out.gif
+  poise inbetween keys.toml -o out.bvh --variants 4   # out.bvh, out-1.bvh ...
 """,
 )
 
 
 @INBETWEEN.default
 def inbetween(
-    script: Annotated[Path, Parameter(help="The keys, a TOML file.")], *, output: Output, onto: Onto = None
+    script: Annotated[Path, Parameter(help="The keys, a TOML file.")],
+    *,
+    output: Output,
+    variants: Annotated[int, Parameter(help="How many motions to make.")] = 1,
+    onto: Onto = None,
 ) -> None:
     """Make the motion between poses, as people move."""
-    from poise.apps.inbetweening import inbetween as between
+    from poise.apps.keyframing import inbetween as between
 
-    with terminal.working("solving"):
-        made = between(script)
-    print(write_motion(made.motion, output, onto=onto))
+    if not 1 <= variants <= 64:
+        raise InvalidValueError(f"--variants takes 1 to 64; got {variants}")
+    for variant in range(variants):
+        with terminal.working("solving" if variants == 1 else f"solving {variant + 1} of {variants}"):
+            made = between(script, variant=variant)
+        file = output.with_stem(f"{output.stem}-{variant}") if variant else output
+        for miss in made.misses():
+            terminal.warn(miss)
+        print(write_motion(made.motion, file, onto=onto))
 
 
 ANIMATE = App(

@@ -312,18 +312,13 @@ def _at_keys(speeds: Float[Array, "gaps *n"], at: Int[Array, "keys"]) -> Float[A
 
 def _motion(_: Fold) -> Callable[[Skeleton], Answer]:
     """As `poise inbetween` answers: the motion prior, and feet that stay where they stand."""
-    from poise.apps.inbetweening import planted, through
+    from poise.apps.inbetweening import PoseKey, through_keys
 
-    def on(skeleton: Skeleton) -> Answer:
-        prior, scored = MotionPrior(skeleton), UniversalPrior(skeleton)
+    def answer(window: Motion, given: Bool[Array, "frames"]) -> Motion:
+        keys = [PoseKey(frame / FPS, window[int(frame)]) for frame in np.flatnonzero(given)]
+        return through_keys(keys, fps=FPS).motion
 
-        def answer(window: Motion, given: Bool[Array, "frames"]) -> Motion:
-            found = prior.filled(window, given)
-            return through(prior, found, planted(found), scored).motion
-
-        return answer
-
-    return on
+    return lambda _skeleton: answer
 
 
 def _network(_: Fold) -> Callable[[Skeleton], Answer]:

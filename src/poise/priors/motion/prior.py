@@ -7,17 +7,19 @@ are met exactly. The network sees 30 frames a second; other rates are interpolat
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 from scipy.interpolate import CubicSpline
+from scipy.ndimage import gaussian_filter1d
 
 from poise.errors import InvalidValueError, SkeletonError
 from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Carrier, Change, Frames
+from poise.priors.motion.layout import TURNING
 from poise.priors.motion.network import MotionWeights, shipped
 from poise.priors.motion.windows import LONGEST, RATE, alone, expected
 from poise.priors.terms import Held, Term, WindowGaussian
@@ -42,6 +44,15 @@ class Between:
     root_deviations: Float[Array, "frames 3"]  # metres along each axis
     point_deviations: Float[Array, "frames points"]  # metres along each axis; of the canonical points
     turn_deviations: Float[Array, "frames turning"]  # radians about each axis; of the canonical joints
+
+    def sampled(self, when: Float[Array, "samples"], keys: Int[Array, "keys"]) -> Between:
+        """The frames at these places between its frames, as a motion with other keys."""
+        low = np.minimum(when.astype(int), max(len(self.motion) - 2, 0))
+        high, share = np.minimum(low + 1, len(self.motion) - 1), when - low
+        frames = Frames(self.motion.root_positions, self.motion.rotations).between(low, high, share)
+        parts = (self.contacts, self.root_deviations, self.point_deviations, self.turn_deviations)
+        blended = [part[low] + share[:, None] * (part[high] - part[low]) for part in parts]
+        return Between(self.motion.with_frames(*frames), keys, *blended)
 
 
 class MotionPrior:
@@ -105,6 +116,22 @@ class MotionPrior:
                 for order, weight in enumerate(weights[: max(len(mean) - 1, 1)])
             ),
         ]
+
+    def another(self, found: Between, rng: np.random.Generator) -> Between:
+        """A motion drawn from the Gaussian around a motion through keys, which it meets too."""
+        frames, sigma = len(found.motion), found.motion.fps / PACE
+        noise = gaussian_filter1d(
+            rng.standard_normal((frames + round(8 * sigma), 3 * len(TURNING) + 3)), sigma, axis=0
+        )
+        noise = (noise / noise.std())[round(4 * sigma) :][:frames]
+        noise -= np.stack(
+            [np.interp(np.arange(frames), found.keys, column) for column in noise[found.keys].T], -1
+        )
+        shift, turns = noise[:, :3] * found.root_deviations, noise[:, 3:].reshape(frames, -1, 3)
+        turns = turns * found.turn_deviations[..., None]
+        own = Frames(found.motion.root_positions, found.motion.rotations)
+        drawn = self.carrier.added(own, Change(shift, turns[:, 0], turns[:, 1:]))
+        return replace(found, motion=found.motion.with_frames(*drawn))
 
     def _precision(self, found: Between, space: PoseSpace) -> Float[Array, "frames freedoms freedoms"]:
         """Of every frame's pose; at keys, which are held, that of the frames beside them."""
