@@ -6,11 +6,13 @@ import numpy as np
 import pytest
 
 import poise
-from poise import performer
+from poise import PoseKey, performer
+from poise.apps.inbetweening import Stance
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.evaluation import inbetween as protocol
 from poise.evaluation.splits import Fold
 from poise.motion.world import joint_positions
+from poise.priors.gaussian import GaussianPrior
 from poise.priors.motion import prior
 from small_motion import small_weights
 
@@ -63,6 +65,74 @@ def test_mistakes_in_scripts_are_explained(walk, tmp_path: Path, key: str, words
     script.write_text(f'[[keys]]\ntime = 0.0\npose = "walk.bvh"\n[[keys]]\ntime = 1.0\n{key}\n')
     with pytest.raises((ParseError, InvalidValueError, PoiseError), match=words):
         poise.inbetween(script)
+
+
+def test_a_key_is_held_and_eased_and_a_loop_closes(walk) -> None:
+    keys = [PoseKey(0.0, walk[0], hold=0.3), PoseKey(1.0, walk[20], ease="in"), PoseKey(1.6, walk[36])]
+    reached = joint_positions(poise.inbetween(keys, contacts=False).motion)
+    assert np.ptp(reached[:10], axis=0).max() < 1e-6
+    assert np.ptp(reached[:12], axis=0).max() > 1e-3
+    moved = np.abs(np.diff(reached[30:], axis=0)).max(axis=(1, 2))
+    assert moved[0] < moved[8]
+
+    looped = poise.inbetween([(0.0, walk[0]), (0.5, walk[15]), (1.0, walk[30])], contacts=False, loop=True)
+    ends = looped.motion[np.array([0, 30])]
+    np.testing.assert_allclose(ends.root_positions[0, 1], ends.root_positions[1, 1], atol=1e-6)
+    np.testing.assert_allclose(
+        np.abs(np.sum(ends.rotations[0, 1:] * ends.rotations[1, 1:], -1)), 1.0, atol=1e-9
+    )
+
+
+def test_variants_meet_the_same_keys(walk) -> None:
+    keys = [(0.0, walk[0]), (1.0, walk[40])]
+    one, other = (joint_positions(poise.inbetween(keys, variant=n).motion) for n in (1, 2))
+    np.testing.assert_allclose(one[[0, 30]], other[[0, 30]], atol=1e-6)
+    assert np.abs(one[15] - other[15]).max() > 0.005
+
+
+def test_a_foot_stands_when_the_list_says_so(walk) -> None:
+    made = poise.inbetween([(0.0, walk[0]), (1.0, walk[40])], contacts=[Stance("left", 0.0, 0.4)])
+    assert made.standing[:13, 0].all()
+    assert not made.standing[13:].any()
+    places = made.motion.positions["left_foot"]
+    assert np.abs(places[1:12] - places[0]).max() < 0.004
+    with pytest.raises(InvalidValueError, match="left, right"):
+        poise.inbetween([(0.0, walk[0]), (1.0, walk[40])], contacts=[Stance("both", 0.0, 0.4)])
+
+
+def test_handles_pins_and_models_act_between_poses(walk, tmp_path: Path) -> None:
+    walk.save(tmp_path / "walk.bvh")
+    script = tmp_path / "keys.toml"
+    place = walk.positions["right_hand"][20] + np.array([-0.15, 0.1, 0.05])
+    script.write_text(f"""
+[[keys]]
+time = 0.0
+pose = "walk.bvh:0"
+[[keys]]
+time = 1.3
+pose = "walk.bvh:40"
+[handles.right_hand]
+keys = [{{ time = 0.6, at = {place.tolist()} }}]
+""")
+    free, styled = poise.inbetween(script), poise.keyframe(GaussianPrior.learn([walk]), script)
+    for made in (free, styled):
+        np.testing.assert_allclose(made.motion.positions["right_hand"][18], place, atol=2e-3)
+        keys = joint_positions(made.motion[np.array([0, 39])])
+        np.testing.assert_allclose(keys, joint_positions(walk[np.array([0, 40])]), atol=1e-5)
+    assert np.abs(free.motion.rotations - styled.motion.rotations).max() > 1e-3
+
+
+@pytest.mark.parametrize(
+    ("key", "words"),
+    [
+        ({"hold": -1.0}, "0 or more seconds"),
+        ({"tempo": 9.0}, "from 0.25 to 4"),
+        ({"ease": "much"}, "ease is one of"),
+    ],
+)
+def test_keys_are_checked(walk, key: dict, words: str) -> None:
+    with pytest.raises(InvalidValueError, match=words):
+        PoseKey(0.0, walk[0], **key)
 
 
 def test_the_protocol_measures_interpolation_and_keeps_keys(walk) -> None:

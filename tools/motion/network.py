@@ -60,7 +60,9 @@ class Block(nn.Module):
 def _attended(asked: Tensor, keys: Tensor, values: Tensor, mask: Tensor) -> Tensor:
     if asked.is_cuda:
         return nn.functional.scaled_dot_product_attention(asked, keys, values, attn_mask=mask)
-    scores = asked @ (keys * HEAD**-0.5).transpose(-1, -2)  # several times faster on a CPU, backwards above all
+    scores = asked @ (keys * HEAD**-0.5).transpose(
+        -1, -2
+    )  # several times faster on a CPU, backwards above all
     return scores.masked_fill(~mask, -1e4).softmax(-1).to(values.dtype) @ values
 
 
