@@ -13,7 +13,7 @@ from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Correction, Layers, held
-from poise.studio.messages import EaseKeys, Key, KeyPlace, PoseKey, Timeline
+from poise.studio.messages import BodyKey, EaseKeys, Key, KeyPlace, Timeline
 from poise.studio.solving import Poser, following, planted
 from poise.studio.state import Placed, State
 
@@ -23,7 +23,7 @@ POSES = "poses"
 ALWAYS = 36_000  # frames: such a pose holds until the next
 
 Place = tuple[str | None, int]
-AnyKey = TypeVar("AnyKey", Key, PoseKey)
+AnyKey = TypeVar("AnyKey", Key, BodyKey)
 
 
 def recorrected(
@@ -125,7 +125,7 @@ def keyed(state: State, rest: Pose, ease: int) -> State:
         layers, ease = Layers(held(rest, timeline.frames, timeline.fps)), ALWAYS
         timeline = msgspec.structs.replace(timeline, clip=POSES)
     ease = ALWAYS if timeline.clip == POSES else ease
-    poses = [*(key for key in timeline.poses if key.frame != frame), PoseKey(frame=frame, ease=ease)]
+    poses = [*(key for key in timeline.poses if key.frame != frame), BodyKey(frame=frame, ease=ease)]
     keys = [_followed(state, key) if key.frame == frame and timeline.clip else key for key in timeline.keys]
     timeline = msgspec.structs.replace(timeline, keys=keys, poses=sorted(poses, key=lambda key: key.frame))
     made = Correction.between(layers.base[frame], state.pose, frame=frame, ease=ease)
@@ -191,7 +191,7 @@ def _known(timeline: Timeline, places: Iterable[KeyPlace]) -> set[Place]:
     return chosen
 
 
-def _of(key: Key | PoseKey) -> Place:
+def _of(key: Key | BodyKey) -> Place:
     return (key.handle if isinstance(key, Key) else None), key.frame
 
 
@@ -199,11 +199,11 @@ def _at(key: AnyKey, by: int) -> AnyKey:
     return msgspec.structs.replace(key, frame=key.frame + by)
 
 
-def _stays(key: Key | PoseKey, chosen: set[Place], there: set[Place]) -> bool:
+def _stays(key: Key | BodyKey, chosen: set[Place], there: set[Place]) -> bool:
     return _of(key) in chosen or _of(key) not in there
 
 
-def _with(state: State, keys: list[Key], poses: list[PoseKey], corrections: Sequence[Correction]) -> State:
+def _with(state: State, keys: list[Key], poses: list[BodyKey], corrections: Sequence[Correction]) -> State:
     timeline = msgspec.structs.replace(
         state.timeline,
         keys=sorted(keys, key=lambda key: (key.handle, key.frame)),

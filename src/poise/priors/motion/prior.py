@@ -12,8 +12,6 @@ from functools import cached_property
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
-from scipy.interpolate import CubicSpline
-from scipy.ndimage import gaussian_filter1d
 
 from poise.errors import InvalidValueError, SkeletonError
 from poise.motion.motion import Motion
@@ -119,6 +117,8 @@ class MotionPrior:
 
     def another(self, found: Between, rng: np.random.Generator) -> Between:
         """A motion drawn from the Gaussian around a motion through keys, which it meets too."""
+        from scipy.ndimage import gaussian_filter1d
+
         frames, sigma = len(found.motion), found.motion.fps / PACE
         noise = gaussian_filter1d(
             rng.standard_normal((frames + round(8 * sigma), 3 * len(TURNING) + 3)), sigma, axis=0
@@ -158,6 +158,10 @@ class MotionPrior:
 
     def _at(self, part: Float[Array, "steps *n"], at: Int[Array, "keys"], places: Array) -> Array:
         """A part of the residual at frames, zero at keys."""
+        from scipy.interpolate import (
+            CubicSpline,
+        )  # imports scipy.optimize, which the studio's first page can spare
+
         flat = part.reshape(len(part), -1)
         if len(part) > 3:
             flat = (

@@ -115,7 +115,7 @@ class Key(Part):
     spin: Vec3 | None = None
 
 
-class PoseKey(Part):
+class BodyKey(Part):
     """A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side."""
 
     frame: Frame
@@ -152,7 +152,7 @@ class Timeline(Part):
     pins: list[Pin]
     styles: list[StyleKey]
     clip: str | None
-    poses: list[PoseKey] = []
+    poses: list[BodyKey] = []
 
 
 class Bearing(Part):

@@ -638,7 +638,7 @@ export interface BodyShown {
 }
 
 /** A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side. */
-export interface PoseKey {
+export interface BodyKey {
   frame: number;
   ease: number;
 }
@@ -652,7 +652,7 @@ export interface Timeline {
   pins: Pin[];
   styles: StyleKey[];
   clip: string | null;
-  poses: PoseKey[];
+  poses: BodyKey[];
 }
 
 /** An image in which points of the body are marked. */
