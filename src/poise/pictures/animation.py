@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from importlib.util import find_spec
 from pathlib import Path
@@ -52,111 +52,80 @@ def animate(
     if extension not in ANIMATIONS:
         raise UnknownNameError("animation format for the extension", extension, ANIMATIONS)
     show = subject_of(shown)
-    rate = _rate(show, fps, 25.0 if extension == ".gif" else 30.0)
-    reel = _Reel(show, _camera(show, _even(size)), _frames(show, rate), show.name if title is None else title)
-    pictures = _told(reel, progress)
-    if extension == ".gif":
-        _write_gif(pictures, reel, target, rate)
-    else:
-        write_mp4(pictures, reel.camera.view.size, target, rate)
-    return target
-
-
-@dataclass(frozen=True, eq=False)
-class _Camera:
-    """A view for the first position on the camera's path, and the path itself."""
-
-    view: PictureView
-    way: Float[Array, "frames 3"]
-
-
-@dataclass(frozen=True, eq=False)
-class _Reel:
-    """The drawn frames, their views and titles."""
-
-    show: Subject
-    camera: _Camera
-    frames: list[int]
-    title: str
-
-    def picture(self, frame: int) -> Image.Image:
-        """One frame with its labels."""
-        at = self.camera.way[frame]
-        floor = Floor(self.show.floor, (float(at[0]), float(at[2])), 4.5)
-        view = self.camera.view.moved(at - self.camera.way[0])
-        image = Image.fromarray(render([self.show.figure(frame)], view, floor=floor))
-        scale = max(0.6, min(image.size) / 480)
-        labels.write_title(image, self.title, scale=scale)
-        labels.write_key(image, scale=scale)
-        labels.write_under(
-            image, f"{frame / self.show.fps:.2f} s", (38 * scale, image.height - 18 * scale), scale=scale
-        )
-        return image
-
-
-def _rate(show: Subject, fps: float | None, most: float) -> float:
-    rate = min(most, show.fps) if fps is None else fps
+    rate = min(25.0 if extension == ".gif" else 30.0, show.fps) if fps is None else fps
     if not 0.1 <= rate <= 240.0:
         raise InvalidValueError(f"an animation needs 0.1 to 240 pictures a second; got {rate:g}")
-    return rate
-
-
-def _even(size: tuple[int, int]) -> tuple[int, int]:
-    """The size in even numbers, which video needs."""
     width, height = size
     if not (64 <= width <= 4096 and 64 <= height <= 4096):
         raise InvalidValueError(
             f"an animation must be 64 to 4096 pixels wide and high; got {width} x {height}"
         )
-    return width - width % 2, height - height % 2
-
-
-def _frames(show: Subject, rate: float) -> list[int]:
-    """The frame nearest to the time of each picture."""
+    even = (width - width % 2, height - height % 2)  # which video needs
     count = max(1, round(show.frames / show.fps * rate))
-    return [min(show.frames - 1, round(k * show.fps / rate)) for k in range(count)]
+    frames = [min(show.frames - 1, round(k * show.fps / rate)) for k in range(count)]
+    reel = _Reel(show, *_camera(show, even), frames, show.name if title is None else title)
+    pictures = reel.pictures(progress)
+    if extension == ".gif":
+        _write_gif(pictures, reel, target, rate)
+    else:
+        write_mp4(pictures, even, target, rate)
+    return target
 
 
-def _told(reel: _Reel, progress: Progress | None) -> Iterator[Image.Image]:
-    for done, frame in enumerate(reel.frames, start=1):
-        yield reel.picture(frame)
-        if progress is not None:
-            progress(done, len(reel.frames))
+@dataclass(frozen=True, eq=False)
+class _Reel:
+    """The drawn frames and their title, seen by a view for the first position on the camera's way."""
+
+    show: Subject
+    view: PictureView
+    way: Float[Array, "frames 3"]
+    frames: list[int]
+    title: str
+
+    def picture(self, frame: int) -> Image.Image:
+        """One frame with its labels."""
+        at = self.way[frame]
+        floor = Floor(self.show.floor, (float(at[0]), float(at[2])), 4.5)
+        view = replace(self.view, eye=self.view.eye + (at - self.way[0]))
+        image = Image.fromarray(render([self.show.figure(frame)], view, floor=floor))
+        scale = max(0.6, min(image.size) / 480)
+        time, place = f"{frame / self.show.fps:.2f} s", (38 * scale, image.height - 18 * scale)
+        labels.write_title(image, self.title, scale=scale)
+        labels.write_key(image, scale=scale)
+        labels.write_under(image, time, place, scale=scale)
+        return image
+
+    def pictures(self, progress: Progress | None) -> Iterator[Image.Image]:
+        """All frames in turn."""
+        for done, frame in enumerate(self.frames, start=1):
+            yield self.picture(frame)
+            if progress is not None:
+                progress(done, len(self.frames))
 
 
 # --- the camera ------------------------------------------------------------------------------------------------------
 
 
-def _camera(show: Subject, size: tuple[int, int]) -> _Camera:
-    """Fit everything if the motion stays in one place, else follow the person."""
-    looks = looked_at(show.frames)
-    spread = np.ptp(show.centres[:, [0, 2]], axis=0).max()
-    way = (
-        _smoothed(show.centres, show.fps)
-        if spread > _ROOM
-        else np.tile(show.centres.mean(axis=0), (show.frames, 1))
-    )
+def _camera(show: Subject, size: tuple[int, int]) -> tuple[PictureView, Float[Array, "frames 3"]]:
+    """A view and its way: it fits everything if the motion stays in one place, else it follows the person."""
+    way = np.tile(show.centres.mean(axis=0), (show.frames, 1))
+    if np.ptp(show.centres[:, [0, 2]], axis=0).max() > _ROOM:
+        # The path of the body without its sway: a moving average, three times.
+        half = min(max(1, round(_SMOOTH_SECONDS * show.fps / 2)), max(1, (show.frames - 1) // 2))
+        kernel, way = np.full(2 * half + 1, 1.0 / (2 * half + 1)), show.centres
+        for _ in range(3):
+            before, after = 2 * way[0] - way[half:0:-1], 2 * way[-1] - way[-2 : -half - 2 : -1]
+            padded = np.concatenate([before, way, after])
+            way = np.stack([np.convolve(padded[:, k], kernel, mode="valid") for k in range(3)], axis=-1)
     way = np.where([True, False, True], way, show.floor)
     points = np.concatenate(
-        [show.figure(f).vertices - way[f] + way[0] for f in looks]
+        [show.figure(f).vertices - way[f] + way[0] for f in looked_at(show.frames)]
         + [np.array([[x, 0.0, z] for x in (-0.3, 0.3) for z in (-0.3, 0.3)]) + way[0]]
     )
     azimuth, distance = heading(show.centres)
     turned = azimuth - _TURN_TRAVEL if distance > _ROOM else show.facing - _TURN
-    view = fitted(points, azimuth=turned, elevation=_ELEVATION, size=size, margins=(0.05, 0.11, 0.05, 0.09))
-    return _Camera(view, way)
-
-
-def _smoothed(centres: Float[Array, "frames 3"], fps: float) -> Float[Array, "frames 3"]:
-    """The path of the body without its sway: a moving average, three times."""
-    half = min(max(1, round(_SMOOTH_SECONDS * fps / 2)), max(1, (len(centres) - 1) // 2))
-    kernel = np.full(2 * half + 1, 1.0 / (2 * half + 1))
-    way = centres
-    for _ in range(3):
-        before, after = 2 * way[0] - way[half:0:-1], 2 * way[-1] - way[-2 : -half - 2 : -1]
-        padded = np.concatenate([before, way, after])
-        way = np.stack([np.convolve(padded[:, k], kernel, mode="valid") for k in range(3)], axis=-1)
-    return way
+    margins = (0.05, 0.11, 0.05, 0.09)
+    return fitted(points, azimuth=turned, elevation=_ELEVATION, size=size, margins=margins), way
 
 
 # --- files -----------------------------------------------------------------------------------------------------------
@@ -164,29 +133,16 @@ def _smoothed(centres: Float[Array, "frames 3"], fps: float) -> Float[Array, "fr
 
 def _write_gif(pictures: Iterator[Image.Image], reel: _Reel, target: Path, rate: float) -> None:
     """All pictures in one palette, taken from a few of them, so that colours do not flicker."""
-    palette = _palette(reel)
+    chosen = np.linspace(0, len(reel.frames) - 1, min(_PALETTE_LOOKS, len(reel.frames))).astype(np.int64)
+    board = labels.arranged([[reel.picture(reel.frames[number])] for number in chosen])
+    palette = board.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
     flat = [picture.quantize(palette=palette, dither=Image.Dither.NONE) for picture in pictures]
     clock = np.round(100.0 * np.arange(len(flat) + 1) / rate).astype(np.int64)
     durations = (10 * np.maximum(np.diff(clock), 2)).tolist()  # in milliseconds; viewers slow down below 20
     with replacing(target, "wb") as file:
         flat[0].save(
-            file,
-            format="GIF",
-            save_all=True,
-            append_images=flat[1:],
-            duration=durations,
-            loop=0,
-            optimize=False,
-        )
-
-
-def _palette(reel: _Reel) -> Image.Image:
-    width, height = reel.camera.view.size
-    chosen = np.linspace(0, len(reel.frames) - 1, min(_PALETTE_LOOKS, len(reel.frames))).astype(np.int64)
-    board = Image.new("RGB", (width, height * len(chosen)))
-    for row, number in enumerate(chosen):
-        board.paste(reel.picture(reel.frames[number]), (0, row * height))
-    return board.quantize(colors=255, method=Image.Quantize.MEDIANCUT, dither=Image.Dither.NONE)
+            file, format="GIF", save_all=True, append_images=flat[1:], duration=durations, loop=0, optimize=False
+        )  # fmt: skip
 
 
 def write_mp4(pictures: Iterator[Image.Image], size: tuple[int, int], target: Path, rate: float) -> None:

@@ -1,7 +1,8 @@
-"""Text on pictures: titles, times under poses and the legend of the left and right colours."""
+"""Text on pictures (titles, times under poses, the legend of the colours), and pages of several pictures."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 
 from PIL import Image, ImageDraw, ImageFont
@@ -15,7 +16,8 @@ def write_title(image: Image.Image, title: str, detail: str = "", *, scale: floa
     """A title at the top left with a paler detail after it, truncated before the legend."""
     draw, margin = ImageDraw.Draw(image), round(14 * scale)
     room = image.width - key_width(scale) - 3 * margin
-    title = _shortened(title, font(scale, 17), room)
+    while title and font(scale, 17).getlength(title) > room:
+        title = title[:-2].rstrip("…") + "…" if len(title) > 2 else ""
     draw.text((margin, margin), title, fill=INK, font=font(scale, 17))
     used = font(scale, 17).getlength(title) + (10 * scale if title else 0)
     if used + font(scale, 13).getlength(detail) <= room:
@@ -50,13 +52,21 @@ def font(scale: float, size: float) -> ImageFont.FreeTypeFont | ImageFont.ImageF
     return ImageFont.load_default(size=size * scale)
 
 
-def _shortened(text: str, face: ImageFont.FreeTypeFont | ImageFont.ImageFont, room: float) -> str:
-    while text and face.getlength(text) > room:
-        text = text[:-2].rstrip("…") + "…" if len(text) > 2 else ""
-    return text
-
-
 def colour_bytes(colour: Colour) -> tuple[int, int, int]:
     """A colour in Pillow's form."""
     red, green, blue = (round(255 * part) for part in colour)
     return red, green, blue
+
+
+def arranged(rows: Sequence[Sequence[Image.Image]], *, top: int = 0) -> Image.Image:
+    """Pictures in rows below an empty strip, on paper of the first one's colour; in a row all are equally high."""
+    width, height = max(sum(each.width for each in row) for row in rows), sum(row[0].height for row in rows)
+    page = Image.new("RGB", (width, top + height), rows[0][0].getpixel((0, 0)))
+    y = top
+    for row in rows:
+        x = 0
+        for picture in row:
+            page.paste(picture, (x, y))
+            x += picture.width
+        y += row[0].height
+    return page

@@ -9,7 +9,6 @@ points behind it, at the depths of the nearby training points.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from io import BytesIO
 from typing import Any
 
 import numpy as np
@@ -17,15 +16,13 @@ from jaxtyping import Float
 from PIL import Image
 from scipy.spatial import cKDTree
 
-from poise.gp.covariance import Kernel
 from poise.pictures.mannequin import Colour, build_mannequin
-from poise.pictures.plots import Axes, Ellipse, Plot
-from poise.pictures.scene import Figure, Floor, Paper, figure, fitted, render
+from poise.pictures.plots import Axes, Ellipse, Plot, image_of
+from poise.pictures.scene import Floor, Paper, figure, fitted, render
 from poise.pictures.subject import facing_of
 from poise.priors.latent.model import LatentSpace
 from poise.priors.latent.prior import LatentPrior, novel_latents, spread_latents, standing_pose
 from poise.priors.style.mixture import Mixture
-from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.types import Array
 
@@ -60,7 +57,14 @@ def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Im
     _points(axes[0], prior, plane)
     _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
     axes[0].set(xlim=extent[:2], ylim=extent[2:])
-    _words(plot, prior, title)
+    clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
+    counts = f"{len(prior.latents)} poses in {prior.dimensions} dimensions, {len(prior.active)} active"
+    note = f"{counts}, {prior.kernels[-1].kind} kernel"
+    plot.text(0.012, 0.955, title or clips, fontsize=14, color=INK)
+    plot.text(0.988, 0.955, note, fontsize=10, color=PALE_INK, ha="right")
+    words = ("● training pose", "● made up", "+ active", "+ others, by time")
+    for place, (colour, text) in enumerate(zip((TRAINING, NOVEL, ACTIVE, "#007fbf"), words, strict=True)):
+        plot.text(_SIDE + 0.13 * place, 0.02, text, fontsize=10, color=colour)
     return image_of(plot)
 
 
@@ -73,7 +77,9 @@ def draw_annealed_maps(prior: LatentPrior, *, title: str = "") -> Image.Image:
         axes = plot.add_axes((0.02 + 0.325 * column, 0.43, 0.31, 0.47))
         draw_map(axes, under, plane)
         _points(axes, under, plane)
-        axes.set_title(f"{name}: {_parameters(kernel)}", fontsize=10, color=INK, loc="left")
+        alpha, beta, gamma, _ = kernel.parameters
+        parameters = f"α {alpha:.2g}, β {beta:.3g}, γ {gamma:.2g}"
+        axes.set_title(f"{name}: {parameters}", fontsize=10, color=INK, loc="left")
         _surface(plot, under, plane, column)
     plot.text(0.02, 0.955, title or "From fine to smooth", fontsize=14, color=INK)
     return image_of(plot)
@@ -101,7 +107,14 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     seen, extent = mixture.points, extent_of(mixture.points)
     _pluses(axes[0], seen)
     for mean, covariance in zip(mixture.means, mixture.covariances, strict=True):
-        axes[0].add_patch(_ellipse(mean, covariance))
+        # the two-sigma ellipse
+        values, vectors = np.linalg.eigh(covariance)
+        angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
+        width, height = (4.0 * float(np.sqrt(value)) for value in (values[1], values[0]))
+        ellipse = Ellipse(
+            (mean[0], mean[1]), width, height, angle=angle, fill=False, edgecolor=ACTIVE, linewidth=1.3
+        )
+        axes[0].add_patch(ellipse)
     _frame(axes[0], extent)
     axes[0].set_facecolor(PAPER)
     axes[0].set_aspect("equal")
@@ -111,12 +124,8 @@ def draw_mixture(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image
     plane = LatentPlane.of(prior.latents)
     draw_map(axes[2], prior, plane)
     _points(axes[2], prior, plane)
-    names = (
-        f"{len(mixture.means)} Gaussians on two principal components",
-        "their log-likelihood",
-        "the style",
-    )
-    for each, name in zip(axes, names, strict=True):
+    first = f"{len(mixture.means)} Gaussians on two principal components"
+    for each, name in zip(axes, (first, "their log-likelihood", "the style"), strict=True):
         each.set_title(name, fontsize=11, color=INK, loc="left")
     plot.text(0.02, 0.93, title or "A mixture of Gaussians beside the style", fontsize=14, color=INK)
     return image_of(plot)
@@ -150,9 +159,8 @@ def _frame(axes: Axes, extent: Extent) -> None:
 def _points(axes: Axes, space: LatentSpace, plane: LatentPlane) -> None:
     seen = plane.split(space.latents)[0]
     _pluses(axes, seen)
-    axes.scatter(
-        seen[space.active, 0], seen[space.active, 1], c=ACTIVE, marker="+", s=34, linewidths=1.1, zorder=4
-    )
+    active = seen[space.active].T
+    axes.scatter(active[0], active[1], c=ACTIVE, marker="+", s=34, linewidths=1.1, zorder=4)
 
 
 def _pluses(axes: Axes, seen: Float[Array, "poses 2"]) -> None:
@@ -168,9 +176,8 @@ def _surface(plot: Plot, space: LatentSpace, plane: LatentPlane, column: int) ->
     values, extent = mapped(space, plane)
     places, shape = places_in(extent)
     values = np.maximum(values, np.percentile(values, DARKEST))
-    axes: Any = plot.add_axes(
-        (0.02 + 0.325 * column, 0.0, 0.31, 0.44), projection="3d", facecolor="none", zorder=-1
-    )
+    place = (0.02 + 0.325 * column, 0.0, 0.31, 0.44)
+    axes: Any = plot.add_axes(place, projection="3d", facecolor="none", zorder=-1)
     x, y = places[:, 0].reshape(shape), places[:, 1].reshape(shape)
     axes.plot_surface(x, y, values, cmap="bone", rcount=70, ccount=70, linewidth=0, antialiased=False)
     axes.set_axis_off()
@@ -178,46 +185,27 @@ def _surface(plot: Plot, space: LatentSpace, plane: LatentPlane, column: int) ->
     axes.set_box_aspect((1.0, 0.8, 0.45), zoom=1.35)
 
 
-def _ellipse(mean: Float[Array, "2"], covariance: Float[Array, "2 2"]) -> Ellipse:
-    """The two-sigma ellipse of a Gaussian."""
-    values, vectors = np.linalg.eigh(covariance)
-    angle = float(np.degrees(np.arctan2(vectors[1, 1], vectors[0, 1])))
-    width, height = (4.0 * float(np.sqrt(value)) for value in (values[1], values[0]))
-    at = (float(mean[0]), float(mean[1]))
-    return Ellipse(at, width, height, angle=angle, fill=False, edgecolor=ACTIVE, linewidth=1.3)
-
-
-def _parameters(kernel: Kernel) -> str:
-    alpha, beta, gamma, _ = kernel.parameters
-    return f"α {alpha:.2g}, β {beta:.3g}, γ {gamma:.2g}"
-
-
 # --- poses -----------------------------------------------------------------------------------------------------------
 
 
 def _pose_tiles(poses: list[Pose], colours: list[Colour]) -> list[Image.Image]:
     """The poses one by one, in one colour each, with one camera and scale."""
-    figures = [_facing_camera(pose, colour) for pose, colour in zip(poses, colours, strict=True)]
-    points = np.concatenate([shown.vertices for shown in figures])
-    view = fitted(
-        points, azimuth=-_TURN, elevation=_ELEVATION, size=_TILE, margins=(0.02, 0.03, 0.02, 0.03), lens=9.0
-    )
+    figures = []
+    for pose, colour in zip(poses, colours, strict=True):
+        # A body facing +Z, centred above the origin with its soles on the floor.
+        angle = -facing_of(pose.skeleton, pose.world[0][None])
+        turn = np.array([
+            [np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]
+        ])  # fmt: skip
+        mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
+        shown = figure(mannequin, pose.world[0] @ turn.T, turn @ pose.world[1], tint=colour)
+        low, high = shown.vertices.min(axis=0), shown.vertices.max(axis=0)
+        shown.vertices[:] -= np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])])
+        figures.append(shown)
+    points, margins = np.concatenate([shown.vertices for shown in figures]), (0.02, 0.03, 0.02, 0.03)
+    view = fitted(points, azimuth=-_TURN, elevation=_ELEVATION, size=_TILE, margins=margins, lens=9.0)
     paper = Paper(PAPER, PAPER, PAPER, shadow=PAPER, grid_strength=0.0)
     return [Image.fromarray(render([shown], view, floor=Floor(), paper=paper)) for shown in figures]
-
-
-def _facing_camera(pose: Pose, colour: Colour) -> Figure:
-    """A body facing +Z, centred above the origin with its soles on the floor."""
-    positions, matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-    angle = -facing_of(pose.skeleton, positions[None])
-    turn = np.array([
-        [np.cos(angle), 0.0, np.sin(angle)], [0.0, 1.0, 0.0], [-np.sin(angle), 0.0, np.cos(angle)]
-    ])  # fmt: skip
-    mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
-    shown = figure(mannequin, positions @ turn.T, turn @ matrices, tint=colour)
-    low, high = shown.vertices.min(axis=0), shown.vertices.max(axis=0)
-    shown.vertices[:] -= np.array([0.5 * (low[0] + high[0]), low[1], 0.5 * (low[2] + high[2])])
-    return shown
 
 
 def _tiles_beside(
@@ -232,18 +220,13 @@ def _tiles_beside(
             own = plot.add_axes((side * (1.0 - _SIDE), _TOP - height * (row + 1), _SIDE, height), zorder=-1)
             own.imshow(np.asarray(tiles[number]))
             own.set_axis_off()
-            _line(axes, own, places[number], colours[number], end=(0.78 if side == 0 else 0.22, 0.5))
-
-
-def _line(
-    axes: Axes, tile: Axes, place: Float[Array, "2"], colour: Colour, *, end: tuple[float, float]
-) -> None:
-    at = (float(place[0]), float(place[1]))
-    axes.annotate(
-        "", xy=at, xytext=end, textcoords=tile.transAxes, zorder=5,
-        arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
-    )  # fmt: skip
-    axes.plot(*at, "o", color=colour, markersize=8, markeredgecolor="white", markeredgewidth=1.2, zorder=6)
+            at, colour = places[number], colours[number]
+            axes.annotate(
+                "", xy=at, xytext=(0.78 if side == 0 else 0.22, 0.5), textcoords=own.transAxes, zorder=5,
+                arrowprops={"arrowstyle": "-", "color": colour, "linewidth": 1.2, "shrinkA": 0, "shrinkB": 0},
+            )  # fmt: skip
+            edge: Any = {"markeredgecolor": "white", "markeredgewidth": 1.2}
+            axes.plot(*at, "o", color=colour, markersize=8, zorder=6, **edge)
 
 
 # --- pictures --------------------------------------------------------------------------------------------------------
@@ -252,30 +235,6 @@ def _line(
 def _plot(columns: int, *, width: float, height: float) -> tuple[Plot, list[Axes]]:
     plot = Plot(figsize=(width, height), dpi=_DPI, facecolor=PAPER)
     return plot, list(plot.subplots(1, columns, squeeze=False)[0])
-
-
-def _words(plot: Plot, prior: LatentPrior, title: str) -> None:
-    clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
-    counts = f"{len(prior.latents)} poses in {prior.dimensions} dimensions, {len(prior.active)} active"
-    plot.text(0.012, 0.955, title or clips, fontsize=14, color=INK)
-    plot.text(
-        0.988, 0.955, f"{counts}, {prior.kernels[-1].kind} kernel", fontsize=10, color=PALE_INK, ha="right"
-    )
-    key = (
-        (TRAINING, "● training pose"),
-        (NOVEL, "● made up"),
-        (ACTIVE, "+ active"),
-        ("#007fbf", "+ others, by time"),
-    )
-    for place, (colour, text) in enumerate(key):
-        plot.text(_SIDE + 0.13 * place, 0.02, text, fontsize=10, color=colour)
-
-
-def image_of(plot: Plot) -> Image.Image:
-    """A plot as a picture."""
-    page = BytesIO()
-    plot.savefig(page, format="png")
-    return Image.open(page).convert("RGB")
 
 
 Extent = tuple[float, float, float, float]  # left, right, bottom, top
@@ -337,12 +296,8 @@ def extent_of(seen: Float[Array, "n 2"]) -> Extent:
     low, high = seen.min(axis=0), seen.max(axis=0)
     middle, half = 0.5 * (low + high), 0.5 * (high - low)
     half = np.maximum(half * (1.0 + 2.0 * MARGIN), half.max() / 1.6 * (1.0 + 2.0 * MARGIN)) + 1e-6
-    return (
-        float(middle[0] - half[0]),
-        float(middle[0] + half[0]),
-        float(middle[1] - half[1]),
-        float(middle[1] + half[1]),
-    )
+    (left, bottom), (right, top) = (middle - half).tolist(), (middle + half).tolist()
+    return left, right, bottom, top
 
 
 def places_in(extent: Extent) -> tuple[Float[Array, "n 2"], tuple[int, int]]:

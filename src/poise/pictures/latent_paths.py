@@ -17,8 +17,8 @@ from PIL import Image
 
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
-from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map, image_of
-from poise.pictures.plots import Axes, Plot
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map
+from poise.pictures.plots import Axes, Plot, image_of
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.rhythm import Rhythm
 from poise.skeleton.roles import SIDES
@@ -41,7 +41,11 @@ def draw_latent_paths(prior: DynamicsPrior, paths: Paths | None = None, *, title
     labels = ", ".join(each.label for each in prior.structure.dimensions)
     plot.text(0.015, 0.945, title or "A latent space of motion", fontsize=15, color=INK)
     plot.text(0.985, 0.945, f"{len(prior.latents)} poses; {labels}", fontsize=10, color=PALE_INK, ha="right")
-    _key(plot, prior, paths or {})
+    words = [(_colour(prior, name), f"— {name}") for name in prior.frames.activity_names]
+    words += [(colour, f"● {side} foot lands") for colour, side in zip(LANDINGS, SIDES, strict=True)]
+    words += [(colour, f"— {name}") for name, colour in zip(paths or {}, GENERATED, strict=False)]
+    for number, (colour, text) in enumerate(words):
+        plot.text(0.02 + 0.115 * number, 0.018, text, fontsize=10, color=colour)
     return image_of(plot)
 
 
@@ -58,13 +62,8 @@ def draw_models(priors: Mapping[str, DynamicsPrior], *, title: str = "") -> Imag
         axes: Any = plot.add_axes(place, projection="3d")
         draw_paths_3d(axes, prior, {})
         plot.text(place[0] + 0.02, place[1] + 0.94 * height, name, fontsize=12, color=INK)
-    plot.text(
-        0.015,
-        1.0 - 0.32 / (3.7 * rows + 0.6),
-        title or "One set of motions, several models",
-        fontsize=14,
-        color=INK,
-    )
+    title = title or "One set of motions, several models"
+    plot.text(0.015, 1.0 - 0.32 / (3.7 * rows + 0.6), title, fontsize=14, color=INK)
     return image_of(plot)
 
 
@@ -96,15 +95,6 @@ def draw_paths_2d(axes: Axes, prior: DynamicsPrior, paths: Paths) -> None:
         axes.scatter(seen[:, 0], seen[:, 1], color=colour, s=34, zorder=5, edgecolor="white")
     for path, colour in zip(paths.values(), GENERATED, strict=False):
         axes.plot(*plane.split(path)[0].T, color=colour, linewidth=2.0, zorder=6)
-
-
-def _key(plot: Plot, prior: DynamicsPrior, paths: Paths) -> None:
-    words = [(_colour(prior, name), f"— {name}") for name in prior.frames.activity_names]
-    sides = ("left foot lands", "right foot lands")
-    words += [(colour, f"● {side}") for colour, side in zip(LANDINGS, sides, strict=True)]
-    words += [(colour, f"— {name}") for name, colour in zip(paths, GENERATED, strict=False)]
-    for number, (colour, text) in enumerate(words):
-        plot.text(0.02 + 0.115 * number, 0.018, text, fontsize=10, color=colour)
 
 
 def _colour(prior: DynamicsPrior, activity: str) -> str:
@@ -146,13 +136,8 @@ def draw_rhythms(rows: Sequence[RhythmRow]) -> Image.Image:
         axes = plot.add_axes((left, bottom, 0.97 - left, (_ROW - 0.35) / height), facecolor=PAPER)
         _draw_row(axes, row, longest)
         axes.tick_params(labelbottom=number == len(rows) - 1)
-    plot.text(
-        0.015,
-        1.0 - 0.3 / height,
-        "Phase within a turn, standing feet (L, R), transitions",
-        color=INK,
-        fontsize=12,
-    )
+    title = "Phase within a turn, standing feet (L, R), transitions"
+    plot.text(0.015, 1.0 - 0.3 / height, title, color=INK, fontsize=12)
     plot.text(0.97, 0.12 / height, "seconds", color=PALE_INK, fontsize=9, ha="right")
     return image_of(plot)
 
@@ -165,12 +150,10 @@ def _draw_row(axes: Axes, row: RhythmRow, longest: float) -> None:
     for side, (label, colour) in enumerate(zip(SIDES, LANDINGS, strict=True)):
         low = 1.28 - 0.16 * side
         if row.feet is not None:
-            axes.fill_between(
-                times, low, low + 0.12, where=row.feet[:, side].tolist(), color=colour, linewidth=0
-            )
-        axes.text(
-            -0.006 * longest, low + 0.05, label[0].upper(), color=colour, fontsize=7, ha="right", va="center"
-        )
+            standing = row.feet[:, side].tolist()
+            axes.fill_between(times, low, low + 0.12, where=standing, color=colour, linewidth=0)
+        at, name = (-0.006 * longest, low + 0.05), label[0].upper()
+        axes.text(*at, name, color=colour, fontsize=7, ha="right", va="center")
     colours = dict(zip(SIDES, LANDINGS, strict=True))
     for name, marks in row.transitions.items():
         axes.vlines(list(marks), 0.0, 1.45, color=colours.get(name, OTHERS), linewidth=0.9, linestyle=":")

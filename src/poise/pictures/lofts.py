@@ -62,8 +62,13 @@ def loft(
     A station is (distance along, half width, half depth, shift to the front); the cross-section is an ellipse, or with
     more squareness a superellipse.
     """
-    poles = np.array([[0.0, *_pole(stations, end)] for end in (0, -1)])
-    return _skin(_with_caps(stations), poles, place, sides=sides, squareness=squareness)
+    rings, poles = [*stations], []
+    for (along, width, depth, shift), outward in ((stations[0], -1.0), (stations[-1], 1.0)):
+        reach = outward * float(min(width, depth))
+        cap = [(along + reach * np.cos(a), width * np.sin(a), depth * np.sin(a), shift) for a in _CAP_ANGLES]
+        rings = [*cap, *rings] if outward < 0 else [*rings, *cap[::-1]]
+        poles.append([0.0, along + reach, shift])
+    return _skin(np.array(rings), np.array(poles), place, sides=sides, squareness=squareness)
 
 
 def egg(place: Axes, profile: Float[Array, "knots 4"], *, height: float) -> Solid:
@@ -99,8 +104,22 @@ def _skin(
     vertices = (
         np.concatenate([local, poles]) @ np.stack([place.side, place.along, place.front]) + place.origin
     )
-    triangles = _ring_triangles(len(rings), sides)
-    return Solid(vertices, _smooth_normals(vertices, triangles), triangles)
+    # Triangles between neighbouring rings, and from the end rings to the two poles, which come last.
+    here = np.arange(len(rings) * sides).reshape(len(rings), sides)
+    turned = np.roll(here, -1, axis=1)
+    a, b, c, d = here[:-1], turned[:-1], here[1:], turned[1:]
+    walls = np.concatenate([np.stack([a, c, b], -1).reshape(-1, 3), np.stack([b, c, d], -1).reshape(-1, 3)])
+    bottom = np.stack([here[0], turned[0], np.full(sides, len(rings) * sides)], -1)
+    top = np.stack([turned[-1], here[-1], np.full(sides, len(rings) * sides + 1)], -1)
+    triangles = np.concatenate([walls, bottom, top])
+    # Normals are the area-weighted means of the adjacent faces.
+    corners = vertices[triangles].transpose(1, 0, 2)
+    faces = np.cross(corners[1] - corners[0], corners[2] - corners[0])
+    normals = np.zeros_like(vertices)
+    for corner in range(3):
+        np.add.at(normals, triangles[:, corner], faces)
+    length = np.linalg.norm(normals, axis=-1, keepdims=True)
+    return Solid(vertices, normals / np.where(length > 0, length, 1.0), triangles)
 
 
 def ball(origin: Float[Array, "3"], radius: float, *, sides: int = 14) -> Solid:
@@ -130,52 +149,3 @@ def smooth_curve(
     rise = t * t * (3.0 - 2.0 * t)
     bend = t * (1.0 - t) * step * (slopes[at] * (1.0 - t) - slopes[at + 1] * t)
     return np.asarray(values[at] + rise * (values[at + 1] - values[at]) + bend)
-
-
-def _pole(stations: Float[Array, "rings 4"], end: int) -> tuple[float, float]:
-    """The position along the axis, and to the front, of the tip of a rounded end."""
-    along, width, depth, shift = stations[end]
-    outward = -1.0 if end == 0 else 1.0
-    return float(along + outward * _cap_length(width, depth)), float(shift)
-
-
-def _cap_length(width: float, depth: float) -> float:
-    return float(min(width, depth))
-
-
-def _with_caps(stations: Float[Array, "rings 4"]) -> Float[Array, "more_rings 4"]:
-    first, last = stations[0], stations[-1]
-    start = [_cap_ring(first, angle, -1.0) for angle in _CAP_ANGLES]
-    end = [_cap_ring(last, angle, 1.0) for angle in _CAP_ANGLES[::-1]]
-    return np.array([*start, *stations, *end])
-
-
-def _cap_ring(station: Float[Array, "4"], angle: float, outward: float) -> Float[Array, "4"]:
-    along, width, depth, shift = station
-    tip = outward * _cap_length(width, depth) * np.cos(angle)
-    return np.array([along + tip, width * np.sin(angle), depth * np.sin(angle), shift])
-
-
-def _ring_triangles(rings: int, sides: int) -> Int[Array, "triangles 3"]:
-    """Triangles between neighbouring rings and from the end rings to the two poles, which come last."""
-    here = np.arange(rings * sides).reshape(rings, sides)
-    a, b = here[:-1], np.roll(here, -1, axis=1)[:-1]
-    c, d = here[1:], np.roll(here, -1, axis=1)[1:]
-    walls = np.concatenate([np.stack([a, c, b], -1).reshape(-1, 3), np.stack([b, c, d], -1).reshape(-1, 3)])
-    first, last, turned = here[0], here[-1], np.roll(here, -1, axis=1)
-    bottom = np.stack([first, turned[0], np.full(sides, rings * sides)], -1)
-    top = np.stack([turned[-1], last, np.full(sides, rings * sides + 1)], -1)
-    return np.concatenate([walls, bottom, top])
-
-
-def _smooth_normals(
-    vertices: Float[Array, "vertices 3"], triangles: Int[Array, "triangles 3"]
-) -> Float[Array, "vertices 3"]:
-    """Unit normals at vertices: the area-weighted mean of the adjacent faces."""
-    a, b, c = vertices[triangles].transpose(1, 0, 2)
-    faces = np.cross(b - a, c - a)
-    normals = np.zeros_like(vertices)
-    for corner in range(3):
-        np.add.at(normals, triangles[:, corner], faces)
-    length = np.linalg.norm(normals, axis=-1, keepdims=True)
-    return normals / np.where(length > 0, length, 1.0)

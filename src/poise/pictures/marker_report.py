@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import io
 from collections.abc import Sequence
 
 import numpy as np
@@ -12,10 +11,9 @@ from PIL import Image
 from poise.motion.motion import Motion
 from poise.pictures import labels as words
 from poise.pictures.mannequin import Colour, build_mannequin
-from poise.pictures.plots import Axes, Plot, colors
+from poise.pictures.plots import Axes, Plot, colors, image_of
 from poise.pictures.scene import figure, fitted, floor_under, marker, render
 from poise.pictures.subject import facing_of
-from poise.skeleton.kinematics import world_transforms
 from poise.types import Array
 
 SEEN: Colour = (0.16, 0.55, 0.33)
@@ -40,72 +38,41 @@ def draw_marker_report(
 ) -> Image.Image:
     """Gaps, fills and their uncertainty over time, above poses of the body with its markers drawn over it."""
     state = np.where(measured, 0, np.where(sigmas > unsure, 2, 1))
-    chart = _chart(motion, labels, state, sigmas, unsure)
-    poses = draw_markers_on_body(motion, points, state)
-    page = Image.new("RGB", (_WIDTH, chart.height + poses.height), "white")
-    page.paste(chart, (0, 0))
-    page.paste(poses, (0, chart.height))
-    return page
+    height, seconds = 2.6 + 0.16 * len(labels), len(state) / motion.fps
+    plot = Plot(figsize=(_WIDTH / 100, height), dpi=100, layout="constrained")
+    upper, lower = plot.subplots(2, 1, sharex=True, height_ratios=[0.16 * len(labels), 1.7])
+    title = f"{motion.name}: {len(labels)} markers, {seconds:.1f} s"
+    plot.suptitle(title, x=0.01, ha="left", color=_INK, fontweight="bold")
+    _states(upper, labels, state, seconds)
+    _uncertainty(lower, state, sigmas, motion.fps, unsure)
+    return words.arranged([[image_of(plot)], [draw_markers_on_body(motion, points, state)]])
 
 
 def draw_markers_on_body(
     motion: Motion, points: Float[Array, "frames markers 3"], state: Array
 ) -> Image.Image:
-    """Poses of the busiest frames with their markers: seen (state 0), filled (1), too uncertain (2)."""
-    chosen = _telling_frames(state)
-    mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations[:: max(1, len(motion) // 50)])
-    page = Image.new("RGB", (_POSE_SIZE[0] * len(chosen), _POSE_SIZE[1]), "white")
-    for place, frame in enumerate(chosen):
-        picture = _pose(motion, mannequin, frame, points[frame], state[frame])
-        words.write_title(picture, f"{frame / motion.fps:.2f} s", scale=0.8)
-        page.paste(picture, (place * _POSE_SIZE[0], 0))
-    return page
+    """Poses with their markers: seen (state 0), filled (1), too uncertain (2).
 
-
-def _pose(motion: Motion, mannequin: object, frame: int, points: Array, state: Array) -> Image.Image:
-    pose = motion[int(frame)]
-    positions, matrices = world_transforms(motion.skeleton, pose.root_position, pose.rotations)
-    body = figure(mannequin, positions, matrices)  # type: ignore[arg-type]
-    dots = [
-        marker(point, radius=_RADIUS, colour=(SEEN, FILLED, FLAGGED)[kind])
-        for point, kind in zip(points, state, strict=True)
-        if np.isfinite(point).all()
-    ]
-    azimuth = facing_of(motion.skeleton, positions[None]) - _TURN
-    ground = float(min(0.0, body.vertices[:, 1].min()))
-    view = fitted(
-        body.vertices, azimuth=azimuth, elevation=_RISE, size=_POSE_SIZE, margins=(0.06, 0.1, 0.06, 0.06)
-    )
-    return Image.fromarray(render([body], view, floor=floor_under([body], ground), over=dots))
-
-
-def _telling_frames(state: Array) -> list[int]:
-    """Frames spread over the take, each the one with the most markers filled of its stretch."""
+    The frames are spread over the take; each is the one with the most markers filled of its stretch.
+    """
+    stretches = [part for part in np.array_split(np.arange(len(state)), _POSES) if len(part)]
     missing = (state > 0).sum(axis=1)
-    return [
-        int(part[np.argmax(missing[part])])
-        for part in np.array_split(np.arange(len(state)), _POSES)
-        if len(part)
-    ]
-
-
-def _chart(
-    motion: Motion, labels: Sequence[str], state: Array, sigmas: Float[Array, "frames markers"], unsure: float
-) -> Image.Image:
-    height = 2.6 + 0.16 * len(labels)
-    plot = Plot(figsize=(_WIDTH / 100, height), dpi=100, layout="constrained")
-    upper, lower = plot.subplots(2, 1, sharex=True, height_ratios=[0.16 * len(labels), 1.7])
-    seconds = len(state) / motion.fps
-    plot.suptitle(
-        f"{motion.name}: {len(labels)} markers, {seconds:.1f} s",
-        x=0.01,
-        ha="left",
-        color=_INK,
-        fontweight="bold",
-    )
-    _states(upper, labels, state, seconds)
-    _uncertainty(lower, state, sigmas, motion.fps, unsure)
-    return _image(plot)
+    mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations[:: max(1, len(motion) // 50)])
+    pictures = []
+    for frame in (int(part[np.argmax(missing[part])]) for part in stretches):
+        positions, matrices = motion[frame].world
+        body = figure(mannequin, positions, matrices)
+        dots = [
+            marker(point, radius=_RADIUS, colour=(SEEN, FILLED, FLAGGED)[kind])
+            for point, kind in zip(points[frame], state[frame], strict=True)
+            if np.isfinite(point).all()
+        ]
+        azimuth, margins = facing_of(motion.skeleton, positions[None]) - _TURN, (0.06, 0.1, 0.06, 0.06)
+        ground = floor_under([body], float(min(0.0, body.vertices[:, 1].min())))
+        view = fitted(body.vertices, azimuth=azimuth, elevation=_RISE, size=_POSE_SIZE, margins=margins)
+        pictures.append(Image.fromarray(render([body], view, floor=ground, over=dots)))
+        words.write_title(pictures[-1], f"{frame / motion.fps:.2f} s", scale=0.8)
+    return words.arranged([pictures])
 
 
 def _states(axes: Axes, labels: Sequence[str], state: Array, seconds: float) -> None:
@@ -114,14 +81,9 @@ def _states(axes: Axes, labels: Sequence[str], state: Array, seconds: float) -> 
     worst = np.maximum.reduceat(state, edges[:-1], axis=0)
     colours = colors.ListedColormap([_PALE, colors.to_hex(FILLED), colors.to_hex(FLAGGED)])
     axes.imshow(
-        worst.T,
-        aspect="auto",
-        cmap=colours,
-        vmin=0,
-        vmax=2,
-        extent=(0, seconds, len(labels), 0),
+        worst.T, aspect="auto", cmap=colours, vmin=0, vmax=2, extent=(0, seconds, len(labels), 0),
         interpolation="nearest",
-    )
+    )  # fmt: skip
     axes.set_yticks(np.arange(len(labels)) + 0.5, labels, fontsize=7, color=_INK)
     axes.tick_params(length=0)
     for name, colour in (("seen", _PALE), ("filled", FILLED), ("too uncertain", FLAGGED)):
@@ -137,10 +99,8 @@ def _uncertainty(
     middle, most = np.full(len(state), np.nan), np.full(len(state), np.nan)
     if busy.any():
         middle[busy], most[busy] = np.nanmedian(hidden[busy], axis=1), np.nanmax(hidden[busy], axis=1)
-    seconds = np.arange(len(state)) / fps
-    axes.fill_between(
-        seconds, middle, most, color=FILLED, alpha=0.3, linewidth=0, label="up to the least certain"
-    )
+    seconds, label = np.arange(len(state)) / fps, "up to the least certain"
+    axes.fill_between(seconds, middle, most, color=FILLED, alpha=0.3, linewidth=0, label=label)
     axes.plot(seconds, middle, color=FILLED, linewidth=1.2, label="median of what was filled")
     axes.axhline(1000 * unsure, color=FLAGGED, linewidth=0.8, linestyle=":")
     axes.set_ylabel("deviation, mm", fontsize=8, color=_INK)
@@ -149,9 +109,3 @@ def _uncertainty(
     axes.spines[["top", "right"]].set_visible(False)
     axes.tick_params(labelsize=8, colors=_INK)
     axes.legend(loc="upper left", frameon=False, fontsize=8, ncols=2)
-
-
-def _image(plot: Plot) -> Image.Image:
-    buffer = io.BytesIO()
-    plot.savefig(buffer, format="png")
-    return Image.open(buffer).convert("RGB")

@@ -1,5 +1,9 @@
 """Matplotlib for charts and latent spaces; it is optional."""
 
+from io import BytesIO
+
+from PIL import Image
+
 from poise.errors import MissingExtraError
 
 try:
@@ -11,4 +15,11 @@ try:
 except ImportError as error:
     raise MissingExtraError("matplotlib", extra="plots", purpose="drawing a chart") from error
 
-__all__ = ["Axes", "Ellipse", "LogFormatter", "Plot", "colors"]
+__all__ = ["Axes", "Ellipse", "LogFormatter", "Plot", "colors", "image_of"]
+
+
+def image_of(plot: Plot) -> Image.Image:
+    """A plot as a picture."""
+    page = BytesIO()
+    plot.savefig(page, format="png")
+    return Image.open(page).convert("RGB")

@@ -13,8 +13,8 @@ from PIL import Image, ImageDraw
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.pictures import labels
-from poise.pictures.mannequin import TONES, Colour, Mannequin, build_mannequin
-from poise.pictures.scene import Figure, Floor, PictureView, figure, fitted, floor_under, marker, render, rod
+from poise.pictures.mannequin import TONES, Colour
+from poise.pictures.scene import Figure, figure_of, fitted, floor_under, marker, render, rod
 from poise.pictures.subject import facing_of, floor_height, subject_of
 from poise.priors.prior import Prior
 from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, TRUNK_ROLES
@@ -70,94 +70,45 @@ def draw_panels(
     """Named poses side by side, with one camera and the same handles and ghosts, for comparison."""
     if not poses:
         raise InvalidValueError("there is no pose to draw")
-    bodies = {name: _Body(pose) for name, pose in poses.items()}
-    behind = [_Body(pose) for pose in ghosts]
-    ground = _floor_of([*bodies.values(), *behind]) if floor is None else floor
-    view, place = _shared_view([*bodies.values(), *behind], handles, ground, size)
-    panels = [_panel(name, body, handles, behind, view, place) for name, body in bodies.items()]
-    return _tiled(panels, columns or min(len(panels), 5))
-
-
-class _Body:
-    """A pose with its mannequin in the world."""
-
-    def __init__(self, pose: Pose) -> None:
-        from poise.skeleton.kinematics import world_transforms
-
-        self.pose = pose
-        self.mannequin: Mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
-        self.positions, self.matrices = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
-
-    def figure(self, *, ghost: bool = False) -> Figure:
-        """The mannequin, or a pale ghost of it."""
-        opacity, tint = (_GHOST_OPACITY, _GHOST) if ghost else (1.0, None)
-        return figure(self.mannequin, self.positions, self.matrices, opacity=opacity, tint=tint)
-
-    @property
-    def height(self) -> float:
-        """The approximate height of the fully extended skeleton, for the size of markers."""
-        return max(0.3, self.pose.skeleton.height)
-
-
-def _floor_of(bodies: Sequence[_Body]) -> float:
-    return floor_height(np.array([min(float(body.figure().vertices[:, 1].min()) for body in bodies)]))
-
-
-def _targets(handles: Handles) -> list[tuple[str | None, Float[Array, "3"]]]:
-    """Each handle's joint, if it has one, and its target."""
     pairs = list(handles.items()) if isinstance(handles, Mapping) else [(None, point) for point in handles]
-    found = [(name, np.asarray(point, dtype=np.float64)) for name, point in pairs]
-    for name, point in found:
+    targets = [(name, np.asarray(point, dtype=np.float64)) for name, point in pairs]
+    for name, point in targets:
         if point.shape != (3,) or not np.all(np.isfinite(point)):
             raise InvalidValueError(
                 f"the handle {name or ''} needs a target of three finite numbers; got {point}"
             )
-    return found
-
-
-def _shared_view(
-    bodies: Sequence[_Body], handles: Handles, ground: float, size: tuple[int, int]
-) -> tuple[PictureView, Floor]:
-    first = bodies[0]
-    azimuth = facing_of(first.pose.skeleton, first.positions[None]) - _TURN
-    figures = [body.figure() for body in bodies]
-    targets = [point for _, point in _targets(handles)]
-    shadow = np.array([[first.positions[0, 0], ground, first.positions[0, 2]]])
-    points = np.concatenate([*(f.vertices for f in figures), shadow, *(point[None] for point in targets)])
+    figures = {name: figure_of(pose) for name, pose in poses.items()}
+    solid = [*figures.values(), *(figure_of(pose) for pose in ghosts)]
+    behind = [figure_of(pose, opacity=_GHOST_OPACITY, tint=_GHOST) for pose in ghosts]
+    if floor is None:
+        floor = floor_height(np.array([min(float(body.vertices[:, 1].min()) for body in solid)]))
+    first = next(iter(poses.values()))
+    places = np.asarray(first.positions)
+    azimuth = facing_of(first.skeleton, places[None]) - _TURN
+    points = np.concatenate([
+        *(body.vertices for body in solid), [[places[0, 0], floor, places[0, 2]]],
+        *(point[None] for _, point in targets),
+    ])  # fmt: skip
     view = fitted(points, azimuth=azimuth, elevation=_ELEVATION, size=size, margins=(0.07, 0.11, 0.07, 0.07))
-    return view, floor_under(figures, ground)
+    ground, scale = floor_under(solid, floor), max(0.6, min(size) / 480)
+    panels = []
+    for name, pose in poses.items():
+        shown = [figures[name], *behind]
+        panels.append(Image.fromarray(render(shown, view, floor=ground, over=_marks(pose, targets))))
+        labels.write_title(panels[-1], name, scale=scale)
+        labels.write_key(panels[-1], scale=scale)
+    columns = columns or min(len(panels), 5)
+    return labels.arranged([panels[k : k + columns] for k in range(0, len(panels), columns)])
 
 
-def _panel(
-    name: str, body: _Body, handles: Handles, behind: Sequence[_Body], view: PictureView, floor: Floor
-) -> Image.Image:
-    shown = [body.figure(), *(ghost.figure(ghost=True) for ghost in behind)]
-    image = Image.fromarray(render(shown, view, floor=floor, over=_marks(body, handles)))
-    scale = max(0.6, min(image.size) / 480)
-    labels.write_title(image, name, scale=scale)
-    labels.write_key(image, scale=scale)
-    return image
-
-
-def _marks(body: _Body, handles: Handles) -> list[Figure]:
+def _marks(pose: Pose, targets: Sequence[tuple[str | None, Float[Array, "3"]]]) -> list[Figure]:
     """A sphere at each target, and a rod from its joint if that is elsewhere."""
-    found = []
-    for name, point in _targets(handles):
-        found.append(marker(point, radius=_TARGET_RADIUS * body.height, colour=_TARGET))
-        if name is not None:
-            joint = body.positions[body.pose.skeleton.index(name)]
-            if np.linalg.norm(point - joint) > _APART:
-                found.append(rod(joint, point, radius=0.2 * _TARGET_RADIUS * body.height, colour=_TARGET))
+    found, height = list[Figure](), max(0.3, pose.skeleton.height)
+    for name, point in targets:
+        found.append(marker(point, radius=_TARGET_RADIUS * height, colour=_TARGET))
+        if name is not None and np.linalg.norm(point - (joint := pose.positions[name])) > _APART:
+            found.append(rod(joint, point, radius=0.2 * _TARGET_RADIUS * height, colour=_TARGET))
     return found
-
-
-def _tiled(panels: Sequence[Image.Image], columns: int) -> Image.Image:
-    width, height = panels[0].size
-    rows = -(-len(panels) // columns)
-    page = Image.new("RGB", (width * min(columns, len(panels)), height * rows), panels[0].getpixel((0, 0)))
-    for number, panel in enumerate(panels):
-        page.paste(panel, (number % columns * width, number // columns * height))
-    return page
 
 
 _SIZE = (1100, 900)
@@ -173,42 +124,25 @@ def draw_roles(character: Motion) -> Image.Image:
     shown, skeleton = subject_of(character), character.skeleton
     at = {role: character.positions[role][0] for role in skeleton.roles}
     radius = _RADIUS * max(skeleton.height, 0.1)
-    over = [marker(point, radius=radius, colour=TONES[_tone(role)]) for role, point in at.items()]
+    tones = {role: TONES[role.partition("_")[0] if role.startswith(SIDES) else "centre joint"] for role in at}
+    over = [marker(point, radius=radius, colour=tones[role]) for role, point in at.items()]
     for chain in _CHAINS:
-        known = [role for role in chain if role in at]
-        over += [
-            rod(at[top], at[end], radius=0.35 * radius, colour=TONES[_tone(end)])
-            for top, end in itertools.pairwise(known)
-        ]
-    body = shown.figure(0)
-    view = fitted(
-        body.vertices,
-        azimuth=shown.facing,
-        elevation=0.05,
-        size=_SIZE,
-        margins=(0.24, 0.08, 0.24, 0.05),
-        lens=8.0,
-    )
+        for top, end in itertools.pairwise(role for role in chain if role in at):
+            over.append(rod(at[top], at[end], radius=0.35 * radius, colour=tones[end]))
+    body, margins = shown.figure(0), (0.24, 0.08, 0.24, 0.05)
+    view = fitted(body.vertices, azimuth=shown.facing, elevation=0.05, size=_SIZE, margins=margins, lens=8.0)
     image = Image.fromarray(render([body], view, floor=floor_under([body], shown.floor), over=over))
-    _write(image, {f"{role}: {skeleton.roles[role]}": view.project(point)[:2] for role, point in at.items()})
-    labels.write_title(image, character.name, f"{len(skeleton)} joints, {skeleton.height:.2f} m")
-    labels.write_key(image)
-    return image
-
-
-def _tone(role: str) -> str:
-    return role.partition("_")[0] if role.startswith(SIDES) else "centre joint"
-
-
-def _write(image: Image.Image, places: dict[str, np.ndarray]) -> None:
-    """Labels in two columns, ordered by height, each with a line to its joint."""
+    places = {f"{role}: {skeleton.roles[role]}": view.project(point)[:2] for role, point in at.items()}
+    # Labels are in two columns, ordered by height, each with a line to its joint.
     draw, face = ImageDraw.Draw(image), labels.font(1.0, 13)
-    middle = image.width / 2
     for to_left in (True, False):
-        own = [words for words, place in places.items() if (place[0] < middle) == to_left]
+        own = [words for words, place in places.items() if (place[0] < image.width / 2) == to_left]
         rows = np.linspace(60, image.height - 30, max(len(own), 2))
         for words, row in zip(sorted(own, key=lambda each: float(places[each][1])), rows, strict=False):
             column = 14.0 if to_left else image.width - 14.0
             draw.text((column, row), words, fill=labels.INK, font=face, anchor="lm" if to_left else "rm")
             start = column + (1 if to_left else -1) * (face.getlength(words) + 6)
             draw.line([(start, row), tuple(places[words])], fill=labels.PALE_INK, width=1)
+    labels.write_title(image, character.name, f"{len(skeleton)} joints, {skeleton.height:.2f} m")
+    labels.write_key(image)
+    return image

@@ -9,8 +9,8 @@ import numpy as np
 from jaxtyping import Float, Int, UInt8
 
 from poise.pictures.lofts import Solid, ball, tapered
-from poise.pictures.mannequin import TONES, Colour, Mannequin
-from poise.skeleton.skeleton import read_only
+from poise.pictures.mannequin import TONES, Colour, Mannequin, build_mannequin
+from poise.skeleton.skeleton import Pose, read_only
 from poise.types import Array
 
 _SAMPLES = 3  # per pixel and axis
@@ -69,6 +69,12 @@ def figure(
     return Figure(vertices, normals, mannequin.triangles, linear(tones)[mannequin.tones], opacity)
 
 
+def figure_of(pose: Pose, *, opacity: float = 1.0, tint: Colour | None = None) -> Figure:
+    """The mannequin of a pose, made for this pose alone."""
+    mannequin = build_mannequin(pose.skeleton, rotations=pose.rotations[None])
+    return figure(mannequin, *pose.world, opacity=opacity, tint=tint)
+
+
 def rod(start: Float[Array, "3"], end: Float[Array, "3"], *, radius: float, colour: Colour) -> Figure:
     """A thin stick between two points, in one colour."""
     return painted(tapered(np.asarray(start), np.asarray(end), np.full(2, radius), sides=8), colour)
@@ -88,14 +94,12 @@ def painted(solid: Solid, colour: Colour) -> Figure:
 def merged(figures: Sequence[Figure]) -> Figure:
     """Several figures as one."""
     starts = np.cumsum([0, *(len(f.vertices) for f in figures[:-1])])
-    return Figure(
-        np.concatenate([np.empty((0, 3)), *(f.vertices for f in figures)]),
-        np.concatenate([np.empty((0, 3)), *(f.normals for f in figures)]),
-        np.concatenate(
-            [np.empty((0, 3), np.int64), *(f.triangles + s for f, s in zip(figures, starts, strict=False))]
-        ),
-        np.concatenate([np.empty((0, 3)), *(f.colours for f in figures)]),
+    triangles = [f.triangles + s for f, s in zip(figures, starts, strict=False)]
+    vertices, normals, colours = (
+        np.concatenate([np.empty((0, 3)), *(getattr(f, name) for f in figures)])
+        for name in ("vertices", "normals", "colours")
     )
+    return Figure(vertices, normals, np.concatenate([np.empty((0, 3), np.int64), *triangles]), colours)
 
 
 def render(
@@ -114,18 +118,26 @@ def render(
 
     paper, floor = paper or Paper(), floor or floor_under(figures)
     solid = merged([f for f in (*figures, *over) if f.opacity >= 1.0])
-    light = _light(view)
+    # The main light is above, in front and to the left of the viewer, so that no picture is dark.
+    level_back = np.array([view.back[0], 0.0, view.back[2]]) / np.hypot(view.back[0], view.back[2])
+    light = -0.55 * view.right + np.array([0.0, 1.0, 0.0]) + 0.50 * level_back
+    light = light / np.linalg.norm(light)
+    # (direction, colour, wrap): the main light, a cool fill from the right, the sky above and the floor's glow
+    lights = np.array([
+        [*light, 0.78, 0.76, 0.72, 0.15],
+        [*(0.8 * view.right + 0.5 * view.back + 0.2 * view.up), 0.13, 0.14, 0.16, 0.4],
+        [0.0, 1.0, 0.0, 0.26, 0.27, 0.29, 1.0],
+        [0.0, -1.0, 0.0, 0.10, 0.095, 0.09, 1.0],
+    ])  # fmt: skip
     light_axes, light_nearness, shadow, texel = _shadow_map(solid, light)
     canvas = np.empty((view.size[1], view.size[0], 3), dtype=np.float32)
     grid = np.array([paper.grid_spacing, paper.grid_strength, paper.grid_half_width])
     extent = np.array([floor.height, *floor.middle, floor.reach])
-    raster.paint_floor(
-        view.rays(), view.eye, extent, _paper_colours(paper), grid, light_axes, shadow, texel, canvas
-    )
-    lit = (_lights(view, light), light_axes, light_nearness, texel)
+    colours = linear(np.array([paper.top, paper.bottom, paper.floor, paper.shadow]))
+    raster.paint_floor(view.rays(), view.eye, extent, colours, grid, light_axes, shadow, texel, canvas)
     see_through = [f for f in figures if f.opacity < 1.0]
     for layer in [*see_through, solid, *(replace(f, opacity=0.45) for f in over)]:
-        _blend(canvas, layer, view, lit)
+        _blend(canvas, layer, view, (lights, light_axes, light_nearness, texel))
     picture = np.empty(canvas.shape, dtype=np.uint8)
     raster.bytes_from_light(canvas, _SRGB_BYTES, picture)
     return picture
@@ -148,36 +160,10 @@ def linear(colour: Float[Array, "*n"]) -> Float[Array, "*n"]:
     return np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
 
 
-def _srgb_bytes(size: int = 4096) -> UInt8[Array, "size"]:
-    light = np.linspace(0.0, 1.0, size)
-    values = np.where(light <= 0.0031308, 12.92 * light, 1.055 * light ** (1 / 2.4) - 0.055)
-    return np.round(255.0 * values).astype(np.uint8)
-
-
-_SRGB_BYTES = _srgb_bytes()
-
-
-def _paper_colours(paper: Paper) -> Float[Array, "4 3"]:
-    return linear(np.array([paper.top, paper.bottom, paper.floor, paper.shadow]))
-
-
-def _light(view: PictureView) -> Float[Array, "3"]:
-    """The direction to the main light: above, in front and to the left of the viewer, so that no picture is dark."""
-    level_back = np.array([view.back[0], 0.0, view.back[2]]) / np.hypot(view.back[0], view.back[2])
-    light = -0.55 * view.right + np.array([0.0, 1.0, 0.0]) + 0.50 * level_back
-    return light / np.linalg.norm(light)
-
-
-def _lights(view: PictureView, light: Float[Array, "3"]) -> Float[Array, "lights 7"]:
-    """(direction, colour, wrap): the main light, a cool fill from the right, the sky above and the floor's glow."""
-    return np.array(
-        [
-            [*light, 0.78, 0.76, 0.72, 0.15],
-            [*(0.8 * view.right + 0.5 * view.back + 0.2 * view.up), 0.13, 0.14, 0.16, 0.4],
-            [0.0, 1.0, 0.0, 0.26, 0.27, 0.29, 1.0],
-            [0.0, -1.0, 0.0, 0.10, 0.095, 0.09, 1.0],
-        ]
-    )
+_LIGHT = np.linspace(0.0, 1.0, 4096)
+_SRGB_BYTES = np.round(
+    255.0 * np.where(_LIGHT <= 0.0031308, 12.92 * _LIGHT, 1.055 * _LIGHT ** (1 / 2.4) - 0.055)
+).astype(np.uint8)
 
 
 def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "4 3"], Array, Array, float]:
@@ -187,12 +173,8 @@ def _shadow_map(solid: Figure, light: Float[Array, "3"]) -> tuple[Float[Array, "
     across = np.cross([0.0, 1.0, 0.0], light) / np.linalg.norm(np.cross([0.0, 1.0, 0.0], light))
     down = np.cross(across, light)
     if len(solid.vertices) == 0:
-        return (
-            np.stack([np.zeros(3), across, down, light]),
-            np.zeros((2, 2), np.float32),
-            np.zeros((2, 2)),
-            _SHADOW_TEXEL,
-        )
+        axes = np.stack([np.zeros(3), across, down, light])
+        return axes, np.zeros((2, 2), np.float32), np.zeros((2, 2)), _SHADOW_TEXEL
     seen = solid.vertices @ np.stack([across, down, light], axis=-1)
     low, high = seen.min(axis=0), seen.max(axis=0)
     border = 4 * _SHADOW_BLUR
@@ -218,10 +200,13 @@ def _blend(
     from poise.pictures import raster
 
     points = view.project(shown.vertices)
-    window = _window(points, view.size)
-    if window is None:
+    visible = points[points[:, 2] > 0.0, :2]
+    if len(visible) == 0:
         return
-    left, top, right, bottom = window
+    left, top = np.maximum(np.floor(visible.min(axis=0)).astype(np.int64) - 1, 0).tolist()
+    right, bottom = np.minimum(np.ceil(visible.max(axis=0)).astype(np.int64) + 2, view.size).tolist()
+    if left >= right or top >= bottom:
+        return
     shape = (bottom - top, right - left)
     fine = (shape[0] * _SAMPLES, shape[1] * _SAMPLES)
     points[:, :2] = (points[:, :2] - (left, top) + 0.5) * _SAMPLES - 0.5
@@ -233,16 +218,6 @@ def _blend(
         _SAMPLES, nearness, hit, shown.triangles, points, surface,
         lights, view.eye, light_axes, light_nearness, texel, shown.opacity, canvas[top:bottom, left:right],
     )  # fmt: skip
-
-
-def _window(points: Float[Array, "vertices 3"], size: tuple[int, int]) -> tuple[int, int, int, int] | None:
-    """The bounding box of points in front of the camera, in pixels: left, top, right, bottom."""
-    visible = points[points[:, 2] > 0.0]
-    if len(visible) == 0:
-        return None
-    low = np.maximum(np.floor(visible[:, :2].min(axis=0)).astype(np.int64) - 1, 0)
-    high = np.minimum(np.ceil(visible[:, :2].max(axis=0)).astype(np.int64) + 2, size)
-    return (int(low[0]), int(low[1]), int(high[0]), int(high[1])) if np.all(low < high) else None
 
 
 @dataclass(frozen=True, eq=False)
@@ -270,10 +245,6 @@ class PictureView:
         """The world direction through pixel (0, 0) and how it changes per column and per row."""
         across, down = self.right / self.focal, -self.up / self.focal
         return np.stack([-self.back - self.middle[0] * across - self.middle[1] * down, across, down])
-
-    def moved(self, shift: Float[Array, "3"]) -> PictureView:
-        """The same view from another position."""
-        return replace(self, eye=self.eye + shift)
 
 
 def looking(
@@ -315,9 +286,7 @@ def fitted(
     low, high = seen.min(axis=0), np.maximum(seen.max(axis=0), seen.min(axis=0) + 1e-6)
     room = (size[0] * (1.0 - margins[0] - margins[2]), size[1] * (1.0 - margins[1] - margins[3]))
     focal = min(room[0] / (high[0] - low[0]), room[1] / (high[1] - low[1]))
-    box_middle = (
-        size[0] * (0.5 + 0.5 * (margins[0] - margins[2])),
-        size[1] * (0.5 + 0.5 * (margins[1] - margins[3])),
-    )
-    middle = tuple(box_middle[k] - focal * 0.5 * (low[k] + high[k]) for k in (0, 1))
-    return replace(view, focal=focal, middle=(float(middle[0]), float(middle[1])))
+    half = 0.5 * (low + high)
+    x = size[0] * (0.5 + 0.5 * (margins[0] - margins[2])) - focal * half[0]
+    y = size[1] * (0.5 + 0.5 * (margins[1] - margins[3])) - focal * half[1]
+    return replace(view, focal=focal, middle=(float(x), float(y)))

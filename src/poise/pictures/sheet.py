@@ -38,7 +38,12 @@ def contact_sheet(
     `layout` "travel" keeps poses at their positions, which suits a person who crosses the floor; "row" lines them up
     and wraps long rows; "auto" chooses by the distance between poses.
     """
-    _check(poses, width, layout)
+    if not 1 <= poses <= _MOST_POSES:
+        raise InvalidValueError(f"a contact sheet must have 1 to {_MOST_POSES} poses; got {poses}")
+    if not 100 <= width <= 10_000:
+        raise InvalidValueError(f"a contact sheet must be 100 to 10000 pixels wide; got {width}")
+    if layout not in LAYOUTS:
+        raise UnknownNameError("layout", layout, LAYOUTS)
     show = subject_of(shown)
     frames = np.unique(np.round(np.linspace(0, show.frames - 1, poses)).astype(np.int64))
     people = [_Standing(show.figure(int(f)), show.centres[f], f"{f / show.fps:.2f} s") for f in frames]
@@ -47,7 +52,11 @@ def contact_sheet(
     else:
         strips = _row_strips(show, people, width, columns)
     detail = f"{show.frames / show.fps:.1f} s, {show.frames} frames at {show.fps:g} Hz"
-    return _page(strips, show.name if title is None else title, detail, width)
+    scale = max(0.6, width / 1400)
+    page = labels.arranged([[strip] for strip in strips], top=round(_TITLE_HEIGHT * scale))
+    labels.write_title(page, show.name if title is None else title, detail, scale=scale)
+    labels.write_key(page, scale=scale)
+    return page
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,15 +66,6 @@ class _Standing:
     figure: Figure
     centre: Float[Array, "3"]
     label: str
-
-
-def _check(poses: int, width: int, layout: str) -> None:
-    if not 1 <= poses <= _MOST_POSES:
-        raise InvalidValueError(f"a contact sheet must have 1 to {_MOST_POSES} poses; got {poses}")
-    if not 100 <= width <= 10_000:
-        raise InvalidValueError(f"a contact sheet must be 100 to 10000 pixels wide; got {width}")
-    if layout not in LAYOUTS:
-        raise UnknownNameError("layout", layout, LAYOUTS)
 
 
 def _height(people: list[_Standing], floor: float) -> float:
@@ -89,10 +89,11 @@ def _travels(show: Subject, people: list[_Standing]) -> bool:
 
 def _travel_strip(show: Subject, people: list[_Standing], width: int) -> Image.Image:
     azimuth = heading(show.centres)[0] - _TURN_TRAVEL
-    points = np.concatenate(
-        [_hull(p.figure) for p in people] + [_on_floor(p.centre, show.floor)[None] for p in people]
-    )
-    scale = _scale(width)
+    # Of a figure, a few of the outermost vertices.
+    ways = np.array([[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], dtype=np.float64)
+    hulls = [v[np.argmax(v @ ways.T, axis=0)] for v in (p.figure.vertices for p in people) if len(v)]
+    points = np.concatenate([*hulls, *(_on_floor(p.centre, show.floor)[None] for p in people)])
+    scale = max(0.6, width / 1400)
     height, side = width * 3 // 4, 40 * scale / width
     label = _LABEL_HEIGHT * scale
     view = fitted(points, azimuth=azimuth, elevation=_ELEVATION, size=(width, height), lens=6.0,
@@ -118,25 +119,20 @@ def _row_strips(show: Subject, people: list[_Standing], width: int, columns: int
     spans = np.array([_span(p.figure, right) for p in people])
     cell = max(1.10 * float(np.max(spans[:, 1] - spans[:, 0])), 0.25)
     tall = _height(people, show.floor)
-    columns = columns or _columns(len(people), cell / tall)
-    rows = [people[k : k + columns] for k in range(0, len(people), columns)]
+    if not columns:  # rows of even length, wide enough for a strip and still legible
+        rows = -(-len(people) // max(1, min(len(people), round(5.2 / (cell / tall)), 10)))
+        columns = -(-len(people) // rows)
     view = _row_view(people, show.floor, right, azimuth, cell * columns, width)
-    strips, at = [], 0
-    for row in rows:
-        moved = []
-        for slot, person in enumerate(row):
-            goal = (slot + 0.5 - 0.5 * columns) * cell
-            moved.append(_shifted(person, right * goal - _level(person, spans[at + slot], right)))
-        strips.append(_strip(show, moved, view, width))
-        at += len(row)
-    return strips
-
-
-def _columns(count: int, aspect: float) -> int:
-    """The number of poses per row: rows of even length, wide enough for a strip and still legible."""
-    most = max(1, min(count, round(5.2 / aspect), 10))
-    rows = -(-count // most)
-    return -(-count // rows)
+    moved = []
+    for number, person in enumerate(people):
+        # To the middle of its slot, on the row's line.
+        goal = (number % columns + 0.5 - 0.5 * columns) * cell
+        along = right * (0.5 * (spans[number, 0] + spans[number, 1]))
+        flat = np.array([person.centre[0], 0.0, person.centre[2]])
+        shift = right * goal - (along + flat - right * (flat @ right))
+        shown = replace(person.figure, vertices=person.figure.vertices + shift)
+        moved.append(_Standing(shown, person.centre + shift, person.label))
+    return [_strip(show, moved[k : k + columns], view, width) for k in range(0, len(moved), columns)]
 
 
 def _row_view(
@@ -150,7 +146,7 @@ def _row_view(
         right * (0.5 * length * x) + back * (0.5 * depth * z) + np.array([0.0, floor + y, 0.0])
         for x in (-1, 1) for z in (-1, 1) for y in (low, 0.0)
     ] + [np.array([0.0, floor + _height(people, floor), 0.0])])  # fmt: skip
-    scale = _scale(width)
+    scale = max(0.6, width / 1400)
     view = fitted(corners, azimuth=azimuth, elevation=_ELEVATION, size=(width, width), lens=_LENS,
                   margins=(0.01, 0.0, 0.01, 0.0))  # fmt: skip
     return _cropped(view, corners, top=round(16 * scale), bottom=round(_LABEL_HEIGHT * scale))
@@ -159,18 +155,6 @@ def _row_view(
 def _span(shown: Figure, right: Float[Array, "3"]) -> tuple[float, float]:
     across = shown.vertices @ right
     return (float(across.min()), float(across.max())) if across.size else (0.0, 0.0)
-
-
-def _level(person: _Standing, span: Float[Array, "2"], right: Float[Array, "3"]) -> Float[Array, "3"]:
-    """The shift that moves a pose to the middle of its slot, on the row's line."""
-    along = right * (0.5 * (span[0] + span[1]))
-    flat = np.array([person.centre[0], 0.0, person.centre[2]])
-    return along + flat - right * (flat @ right)
-
-
-def _shifted(person: _Standing, shift: Float[Array, "3"]) -> _Standing:
-    moved = replace(person.figure, vertices=person.figure.vertices + shift)
-    return _Standing(moved, person.centre + shift, person.label)
 
 
 # --- drawing ---------------------------------------------------------------------------------------------------------
@@ -182,38 +166,11 @@ def _strip(show: Subject, people: list[_Standing], view: PictureView, width: int
     reach = 1.6 * view.size[0] / view.focal * float(np.linalg.norm(view.eye - middle))
     floor = Floor(show.floor, (float(middle[0]), float(middle[2])), reach)
     image = Image.fromarray(render([p.figure for p in people], view, floor=floor))
-    scale = _scale(width)
+    scale = max(0.6, width / 1400)
     for person in people:
         column = view.project(_on_floor(person.centre, show.floor))[0]
         labels.write_under(image, person.label, (float(column), image.height - 14 * scale), scale=scale)
     return image
-
-
-def _page(strips: list[Image.Image], title: str, detail: str, width: int) -> Image.Image:
-    """The strips below each other, under a title."""
-    scale = _scale(width)
-    top = round(_TITLE_HEIGHT * scale)
-    page = Image.new("RGB", (width, top + sum(strip.height for strip in strips)), strips[0].getpixel((0, 0)))
-    y = top
-    for strip in strips:
-        page.paste(strip, (0, y))
-        y += strip.height
-    labels.write_title(page, title, detail, scale=scale)
-    labels.write_key(page, scale=scale)
-    return page
-
-
-def _scale(width: int) -> float:
-    return max(0.6, width / 1400)
-
-
-def _hull(shown: Figure) -> Float[Array, "n 3"]:
-    """A few of a figure's outermost vertices."""
-    vertices = shown.vertices
-    if len(vertices) == 0:
-        return vertices
-    ways = np.array([[x, y, z] for x in (-1, 0, 1) for y in (-1, 0, 1) for z in (-1, 0, 1)], dtype=np.float64)
-    return vertices[np.argmax(vertices @ ways.T, axis=0)]
 
 
 def _on_floor(centre: Float[Array, "3"], floor: float) -> Float[Array, "3"]:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats.gltf.meshes import read_mesh
@@ -15,6 +15,7 @@ from poise.motion.motion import Motion
 from poise.pictures.lofts import ball
 from poise.pictures.mannequin import TONES, build_mannequin
 from poise.pictures.scene import Figure, figure, merged, painted
+from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -57,7 +58,7 @@ def heading(centres: Float[Array, "frames 3"]) -> tuple[float, float]:
 def facing_of(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> float:
     """The azimuth of a body's mean heading; 0 (towards +Z) without a known left and right."""
     for part in ("thigh", "upper_arm"):
-        sides = [f"{side}_{part}" for side in ("left", "right")]
+        sides = [f"{side}_{part}" for side in SIDES]
         if all(role in skeleton.roles for role in sides):
             left, right = (positions[:, skeleton.index(role)] for role in sides)
             ahead = np.cross(left - right, [0.0, 1.0, 0.0]).mean(axis=0)
@@ -108,9 +109,18 @@ def _dots(markers: Markers) -> Subject:
     known = np.isfinite(markers.points).all(axis=-1)
     if not known.any():
         raise InvalidValueError("there is no marker to draw: every one is missing in every frame")
-    centres = _marker_centres(markers.points, known)
+    # The mean of the markers seen in each frame; frames without any are interpolated.
     seen = np.flatnonzero(known.any(axis=1))
+    means = np.array([markers.points[f, known[f]].mean(axis=0) for f in seen])
+    centres = np.stack([np.interp(np.arange(len(markers)), seen, means[:, k]) for k in range(3)], axis=-1)
     lowest = [markers.points[f, known[f], 1].min() - _DOT_RADIUS for f in seen[looked_at(len(seen))]]
+    sides = {"L": "left", "R": "right"}
+    tones = [sides.get(label.split(":")[-1][:1].upper(), "centre joint") for label in markers.labels]
+
+    def dots(frame: int) -> Figure:
+        own = [(markers.points[frame, k], TONES[tones[k]]) for k in np.flatnonzero(known[frame])]
+        return merged([painted(ball(at, _DOT_RADIUS, sides=10), colour) for at, colour in own])
+
     azimuth, way = heading(centres)
     return Subject(
         name=markers.name,
@@ -119,25 +129,5 @@ def _dots(markers: Markers) -> Subject:
         floor=floor_height(np.array(lowest)),
         centres=centres,
         facing=azimuth if way > 1.0 else 0.0,
-        figure=lambda frame: merged(
-            [_dot(markers.points[frame, k], _side(markers.labels[k])) for k in np.flatnonzero(known[frame])]
-        ),
+        figure=dots,
     )
-
-
-def _marker_centres(
-    points: Float[Array, "frames markers 3"], known: Bool[Array, "frames markers"]
-) -> Float[Array, "frames 3"]:
-    """The mean of the markers seen in each frame; frames without any are interpolated."""
-    seen = np.flatnonzero(known.any(axis=1))
-    means = np.array([points[f, known[f]].mean(axis=0) for f in seen])
-    return np.stack([np.interp(np.arange(len(points)), seen, means[:, k]) for k in range(3)], axis=-1)
-
-
-def _side(label: str) -> str:
-    first = label.split(":")[-1][:1].upper()
-    return {"L": "left", "R": "right"}.get(first, "centre joint")
-
-
-def _dot(at: Float[Array, "3"], tone: str) -> Figure:
-    return painted(ball(at, _DOT_RADIUS, sides=10), TONES[tone])
