@@ -11,7 +11,7 @@ from poise.compiled import compiled
 from poise.errors import InvalidValueError
 from poise.skeleton import kernels
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.limbs import BoneTree
+from poise.skeleton.roles import BoneTree
 from poise.types import Array
 
 

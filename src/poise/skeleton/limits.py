@@ -38,7 +38,7 @@ _LEFT: dict[str, tuple[Range, Range, Range]] = {
         (-90, 90),
         (-155, 15),
         (-90, 90),
-    ),  # when bent and twisted at once, its map has a forward component
+    ),  # bent and twisted at once, its map has a forward component
     "hand": ((-90, 90), (-30, 40), (-85, 75)),
     "thigh": ((-130, 35), (-50, 50), (-30, 55)),
     "shin": ((-10, 155), (-30, 30), (-15, 15)),
@@ -108,17 +108,20 @@ def clamped(
     limits: JointLimits, turned: Float[Array, "*frames joints 4"]
 ) -> Float[Array, "*frames joints 4"]:
     """Clamp the rotations to their boxes, component by component."""
-    about = rotations.multiply(rotations.conjugate(limits.references), turned)
-    inside = np.clip(rotations.expmap_from_quaternion(about), limits.lower, limits.upper)
+    inside = np.clip(_turns(limits, turned), limits.lower, limits.upper)
     return rotations.multiply(limits.references, rotations.quaternion_from_expmap(inside))
 
 
 def excess(limits: JointLimits, turned: Float[Array, "*frames joints 4"]) -> Float[Array, "*frames joints"]:
     """Violation of each joint's box in radians: the largest over its three components, zero inside."""
-    about = rotations.multiply(rotations.conjugate(limits.references), turned)
-    turns = rotations.expmap_from_quaternion(about)
+    turns = _turns(limits, turned)
     outside: Array = np.maximum(np.maximum(limits.lower - turns, turns - limits.upper), 0.0)
     return outside.max(axis=-1)
+
+
+def _turns(limits: JointLimits, turned: Array) -> Array:
+    about = rotations.multiply(rotations.conjugate(limits.references), turned)
+    return rotations.expmap_from_quaternion(about)
 
 
 # --- the human set -------------------------------------------------------------------------------------------------
@@ -130,31 +133,19 @@ def _anatomical_ranges(skeleton: Skeleton) -> dict[int, Float[Array, "3 2"]]:
     for side in SIDES:
         for part in (*ARM_ROLES, *LEG_ROLES):
             if f"{side}_{part}" in skeleton.roles:
-                joint = skeleton.index(f"{side}_{part}")
+                joint, ranges = skeleton.index(f"{side}_{part}"), np.array(_LEFT[part], dtype=np.float64)
                 if part == "hand":
-                    found.update(
-                        {below: np.tile([-_FINGER, _FINGER], (3, 1)) for below in subtree(skeleton, joint)}
-                    )
-                found[joint] = _on_side(np.array(_LEFT[part], dtype=np.float64), side)
+                    widest = np.tile([-_FINGER, _FINGER], (3, 1))
+                    found.update(dict.fromkeys(subtree(skeleton, joint), widest))
+                if side == "right":  # mirroring negates rotations about up and forward, but not about left
+                    ranges = np.stack([ranges[0], -ranges[1, ::-1], -ranges[2, ::-1]])
+                found[joint] = ranges
     for first, last, part in (("pelvis", "chest", "spine"), ("chest", "head", "neck")):
-        found.update(_shared_ranges(skeleton, first, last, np.array(_TRUNK[part], dtype=np.float64)))
+        if first in skeleton.roles and last in skeleton.roles:
+            joints = path(skeleton, skeleton.index(first), skeleton.index(last))[1:]
+            ranges = np.array(_TRUNK[part], dtype=np.float64)
+            found.update({joint: ranges * min(1.0, _SPREAD / len(joints)) for joint in joints})
     return found
-
-
-def _on_side(ranges: Float[Array, "3 2"], side: str) -> Float[Array, "3 2"]:
-    """A left limb's ranges for either side: mirroring negates rotations about up and forward, but not about left."""
-    if side == "left":
-        return ranges
-    return np.stack([ranges[0], -ranges[1, ::-1], -ranges[2, ::-1]])
-
-
-def _shared_ranges(
-    skeleton: Skeleton, first: str, last: str, ranges: Float[Array, "3 2"]
-) -> dict[int, Array]:
-    if first not in skeleton.roles or last not in skeleton.roles:
-        return {}
-    joints = path(skeleton, skeleton.index(first), skeleton.index(last))[1:]
-    return {joint: ranges * min(1.0, _SPREAD / len(joints)) for joint in joints}
 
 
 def _box_in_own_axes(
@@ -163,26 +154,16 @@ def _box_in_own_axes(
     """The smallest box along the joint's axes that contains the anatomical one, for any twist if it is unknown."""
     axes = neutral.world[joint].T  # columns: the body's left, up, forward in the joint's axes
     if not neutral.twist_known:
-        return _box_at_any_twist(skeleton, joint, axes, ranges)
+        bone = skeleton.offsets[list(skeleton.children[joint])].sum(axis=0)
+        widest, length = np.abs(ranges).max(axis=-1), np.linalg.norm(bone)
+        if length == 0:
+            reach = np.full(3, np.linalg.norm(widest))
+        else:
+            bone = bone / length
+            along = float(np.abs(axes.T @ bone) @ widest)
+            across = float(np.max(widest * np.sqrt(np.clip(1.0 - (axes.T @ bone) ** 2, 0.0, 1.0))))
+            reach = along * np.abs(bone) + across * np.sqrt(np.clip(1.0 - bone**2, 0.0, 1.0))
+        reach = np.minimum(reach, 180.0)
+        return -reach, reach
     ends = axes[:, :, None] * ranges[None, :, :]
     return ends.min(axis=-1).sum(axis=-1), ends.max(axis=-1).sum(axis=-1)
-
-
-def _box_at_any_twist(
-    skeleton: Skeleton, joint: int, axes: Float[Array, "3 3"], ranges: Float[Array, "3 2"]
-) -> tuple[Float[Array, "3"], Float[Array, "3"]]:
-    """The box around the ranges rotated by every angle about the bone."""
-    bone = (
-        skeleton.offsets[list(skeleton.children[joint])].sum(axis=0)
-        if skeleton.children[joint]
-        else np.zeros(3)
-    )
-    widest = np.abs(ranges).max(axis=-1)
-    if np.linalg.norm(bone) == 0:
-        radius = np.full(3, np.linalg.norm(widest))
-        return -np.minimum(radius, 180.0), np.minimum(radius, 180.0)
-    bone = bone / np.linalg.norm(bone)
-    along = float(np.abs(axes.T @ bone) @ widest)
-    across = float(np.max(widest * np.sqrt(np.clip(1.0 - (axes.T @ bone) ** 2, 0.0, 1.0))))
-    reach = np.minimum(along * np.abs(bone) + across * np.sqrt(np.clip(1.0 - bone**2, 0.0, 1.0)), 180.0)
-    return -reach, reach

@@ -8,16 +8,15 @@ length measured from its upper end. The head's and hand's centres are given from
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.skeleton.measure import HEAD_TO_CROWN, standing_height
+from poise.skeleton.measure import HEAD_TO_CROWN, offset_between, standing_height
 from poise.skeleton.neutral import LEFT, UP, Neutral, neutral_pose
-from poise.skeleton.roles import SIDES, path
+from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path
 from poise.skeleton.skeleton import Skeleton, read_only
 from poise.types import Array
 
@@ -57,7 +56,9 @@ def segment_masses(skeleton: Skeleton, *, maleness: float = 0.5) -> Masses:
     if not known <= set(skeleton.roles):
         return masses_by_length(skeleton)
     points = [*_trunk_points(skeleton), *_limb_points(skeleton, neutral_pose(skeleton), maleness)]
-    return _gathered(skeleton, points, maleness)
+    mix = np.array([1.0 - maleness, maleness])
+    weighted = [(at, place, share * float(mix @ _DE_LEVA[part][0])) for part, at, place, share in points]
+    return _weighted(skeleton, weighted)
 
 
 def masses_by_length(skeleton: Skeleton) -> Masses:
@@ -78,14 +79,6 @@ def masses_by_length(skeleton: Skeleton) -> Masses:
 _Point = tuple[str, int, Array, float]  # segment, joint, position in its axes, share of the segment
 
 
-def _gathered(skeleton: Skeleton, points: Iterable[_Point], maleness: float) -> Masses:
-    mix = np.array([1.0 - maleness, maleness])
-    weighted = [
-        (joint, place, share * float(mix @ _DE_LEVA[segment][0])) for segment, joint, place, share in points
-    ]
-    return _weighted(skeleton, weighted)
-
-
 def _weighted(skeleton: Skeleton, points: list[tuple[int, Array, float]]) -> Masses:
     """Masses from weighted points, normalised to a sum of 1 even if limbs are missing."""
     joints = [joint for joint, _, _ in points]
@@ -100,19 +93,14 @@ def _weighted(skeleton: Skeleton, points: list[tuple[int, Array, float]]) -> Mas
 def _trunk_points(skeleton: Skeleton) -> list[_Point]:
     """The lower trunk around the pelvis, the middle along the spine, the upper from the chest to the neck."""
     roles = skeleton.roles
+    chest = "chest" if "chest" in roles else "pelvis"
+    hips = [offset_between(skeleton, "pelvis", f"{side}_thigh") for side in SIDES]
     pelvis = skeleton.index("pelvis")
-    chest = skeleton.index("chest") if "chest" in roles else pelvis
-    hips = [_offset(skeleton, pelvis, skeleton.index(f"{side}_thigh")) for side in SIDES]
     points: list[_Point] = [("lower_trunk", pelvis, 0.5 * np.mean(hips, axis=0), 1.0)]
-    points += _along(skeleton, "middle_trunk", path(skeleton, pelvis, chest))
-    neck = skeleton.index("neck") if "neck" in roles else skeleton.index("head")
-    arms = [
-        _offset(skeleton, chest, skeleton.index(r))
-        for r in ("left_upper_arm", "right_upper_arm")
-        if r in roles
-    ]
-    ends = [_offset(skeleton, chest, neck), *arms]
-    points.append(("upper_trunk", chest, 0.5 * np.mean(ends, axis=0), 1.0))
+    points += _along(skeleton, "middle_trunk", path(skeleton, pelvis, skeleton.index(chest)))
+    tops = ["neck" if "neck" in roles else "head", *(f"{side}_upper_arm" for side in SIDES)]
+    ends = [offset_between(skeleton, chest, role) for role in tops if role in roles]
+    points.append(("upper_trunk", skeleton.index(chest), 0.5 * np.mean(ends, axis=0), 1.0))
     return points
 
 
@@ -120,11 +108,8 @@ def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[
     height, head = standing_height(skeleton), skeleton.index("head")
     points: list[_Point] = [("head", head, neutral.local(head, 0.5 * HEAD_TO_CROWN * height * UP), 1.0)]
     for side, out in (("left", LEFT), ("right", -LEFT)):
-        for segment, end in (
-            ("upper_arm", "forearm"),
-            ("forearm", "hand"),
-            ("thigh", "shin"),
-            ("shin", "foot"),
+        for segment, end in itertools.chain(
+            itertools.pairwise(ARM_ROLES[1:]), itertools.pairwise(LEG_ROLES[:3])
         ):
             top, bottom = f"{side}_{segment}", f"{side}_{end}"
             if top in skeleton.roles and bottom in skeleton.roles:
@@ -134,10 +119,9 @@ def _limb_points(skeleton: Skeleton, neutral: Neutral, maleness: float) -> list[
             hand = skeleton.index(f"{side}_hand")
             reach = _centre("hand", maleness) * _HAND_LENGTH * height
             points.append(("hand", hand, neutral.local(hand, reach * out), 1.0))
-        foot = skeleton.index(f"{side}_foot")
-        toes = f"{side}_toes"
-        place = _offset(skeleton, foot, skeleton.index(toes)) if toes in skeleton.roles else np.zeros(3)
-        points.append(("foot", foot, _centre("foot", maleness) * place, 1.0))
+        foot, toes = f"{side}_foot", f"{side}_toes"
+        place = offset_between(skeleton, foot, toes) if toes in skeleton.roles else np.zeros(3)
+        points.append(("foot", skeleton.index(foot), _centre("foot", maleness) * place, 1.0))
     return points
 
 
@@ -153,20 +137,10 @@ def _along(skeleton: Skeleton, segment: str, joints: list[int], *, centre: float
     if lengths.sum() == 0:
         return [(segment, joints[-1], np.zeros(3), 1.0)]
     where = centre if np.count_nonzero(lengths) == 1 else 0.5
-    shares = lengths / lengths.sum()
-    return [
-        (segment, top, where * bone, float(share))
-        for (top, bone), share in zip(bones, shares, strict=True)
-        if share
-    ]
+    spread = zip(bones, (lengths / lengths.sum()).tolist(), strict=True)
+    return [(segment, top, where * bone, share) for (top, bone), share in spread if share]
 
 
 def _centre(segment: str, maleness: float) -> float:
     women, men = _DE_LEVA[segment][1]
     return ((1.0 - maleness) * women + maleness * men) / 100.0
-
-
-def _offset(skeleton: Skeleton, upper: int, lower: int) -> Array:
-    """The offset from one joint to a descendant, in the rest pose."""
-    total: Array = np.sum(skeleton.offsets[path(skeleton, upper, lower)[1:]], axis=0)
-    return total

@@ -8,8 +8,10 @@ Movement", figure 4.1: of a stature of 1, the thigh is 0.245, the shin 0.246, th
 from __future__ import annotations
 
 import numpy as np
+from jaxtyping import Float
 
 from poise.skeleton.roles import SIDES, RoledTree, path
+from poise.types import Array
 
 THIGH, SHIN, ANKLE = 0.245, 0.246, 0.039
 NECK_TO_CROWN = 0.160  # from the base of the neck (C7) to the top of the head
@@ -72,6 +74,13 @@ def length_between(skeleton: RoledTree, upper: str, lower: str) -> float:
     return float(np.sum(np.linalg.norm(skeleton.offsets[joints[1:]], axis=-1)))
 
 
+def offset_between(skeleton: RoledTree, upper: str, lower: str) -> Float[Array, "3"]:
+    """The offset from one joint or role to a descendant, in the rest pose."""
+    joints = path(skeleton, skeleton.index(upper), skeleton.index(lower))
+    total: Array = np.sum(skeleton.offsets[joints[1:]], axis=0)
+    return total
+
+
 def longest_way(skeleton: RoledTree) -> float:
     """The longest path from leaf to leaf along the bones."""
     lengths = np.linalg.norm(skeleton.offsets, axis=-1)
@@ -92,24 +101,19 @@ def _sole_to_ankle(skeleton: RoledTree, leg: float) -> float:
     for side in SIDES:
         shin, foot = f"{side}_shin", f"{side}_foot"
         if shin in skeleton.roles and foot in skeleton.roles:
-            depths.append(_depth_of_foot(skeleton, skeleton.index(shin), skeleton.index(foot)))
+            ankle = skeleton.index(foot)
+            joints, below = [ankle], {ankle: np.zeros(3)}
+            for joint in joints:
+                for child in skeleton.children[joint]:
+                    joints.append(child)
+                    below[child] = below[joint] + skeleton.offsets[child]
+            down = offset_between(skeleton, shin, foot)
+            down = down / max(float(np.linalg.norm(down)), 1e-12)
+            farthest = max(below.values(), key=lambda point: float(np.linalg.norm(point)))
+            # Toes that point along the shin are not those of a standing foot.
+            if farthest @ down <= 0.8 * np.linalg.norm(farthest):
+                depths.append(max(float(point @ down) for point in below.values()))
     return max(depths)
-
-
-def _depth_of_foot(skeleton: RoledTree, shin: int, foot: int) -> float:
-    """The same from the rest pose; zero if the toes point along the shin, so that it is not a standing foot."""
-    joints = [foot]
-    below: dict[int, np.ndarray] = {foot: np.zeros(3)}
-    for joint in joints:
-        for child in skeleton.children[joint]:
-            joints.append(child)
-            below[child] = below[joint] + skeleton.offsets[child]
-    down = np.sum(skeleton.offsets[path(skeleton, shin, foot)[1:]], axis=0)
-    down = down / max(float(np.linalg.norm(down)), 1e-12)
-    farthest = max(below.values(), key=lambda point: float(np.linalg.norm(point)))
-    if farthest @ down > 0.8 * np.linalg.norm(farthest):
-        return 0.0
-    return max(float(point @ down) for point in below.values())
 
 
 def _hip_to_neck(skeleton: RoledTree) -> float:
@@ -120,9 +124,8 @@ def _hip_to_neck(skeleton: RoledTree) -> float:
     top = next((role for role in ("neck", "head", "chest", "spine") if role in roles), "pelvis")
     trunk = path(skeleton, skeleton.index("pelvis"), skeleton.index(top))[1:]
     up = np.sum(skeleton.offsets[trunk], axis=0)
-    hips = [
-        _sum_of_offsets(skeleton, "pelvis", f"{side}_thigh") for side in SIDES if f"{side}_thigh" in roles
-    ]
+    thighs = [f"{side}_thigh" for side in SIDES if f"{side}_thigh" in roles]
+    hips = [offset_between(skeleton, "pelvis", thigh) for thigh in thighs]
     middle = np.mean(hips, axis=0) if hips else np.zeros(3)
     drop = -float(middle @ up) / max(float(np.linalg.norm(up)), 1e-12)
     return float(np.sum(np.linalg.norm(skeleton.offsets[trunk], axis=-1))) + max(drop, 0.0)
@@ -139,9 +142,3 @@ def _neck_to_crown(skeleton: RoledTree, *, stature: float) -> float:
     if head < 0.3 * HEAD_TO_CROWN * stature:
         head = max((NECK_TO_CROWN * stature - neck), HEAD_TO_CROWN * stature)
     return neck + head
-
-
-def _sum_of_offsets(skeleton: RoledTree, upper: str, lower: str) -> np.ndarray:
-    joints = path(skeleton, skeleton.index(upper), skeleton.index(lower))
-    total: np.ndarray = np.sum(skeleton.offsets[joints[1:]], axis=0)
-    return total

@@ -41,10 +41,10 @@ class Neutral:
 def neutral_pose(skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None = None) -> Neutral:
     """The neutral pose; `samples` are recorded rotations, used if the rest pose does not stand like a person."""
     upright = stands_at_rest(skeleton)
-    base = np.tile(rotations.IDENTITY, (len(skeleton), 1))
+    local = np.tile(np.eye(3), (len(skeleton), 1, 1))
     if samples is not None and not upright:
-        base = rotations.mean(samples)
-    world = _straightened(skeleton, base, keep_trunk=upright)
+        local = rotations.matrix_from_quaternion(rotations.mean(samples))
+    world = _straightened(skeleton, local, keep_trunk=upright)
     local = world.copy()
     local[1:] = np.swapaxes(world[skeleton.parents[1:]], -1, -2) @ world[1:]
     return Neutral(
@@ -72,11 +72,13 @@ def stands_at_rest(skeleton: Skeleton) -> bool:
 
 
 def _straightened(
-    skeleton: Skeleton, base: Float[Array, "joints 4"], *, keep_trunk: bool
+    skeleton: Skeleton, local: Float[Array, "joints 3 3"], *, keep_trunk: bool
 ) -> Float[Array, "joints 3 3"]:
     """World rotations of the base pose with the pelvis facing +Z and limbs (and trunk) straightened."""
-    local = rotations.matrix_from_quaternion(base)
-    base_world = _accumulated(skeleton, local)
+    base_world = local.copy()
+    for joint, parent in enumerate(skeleton.parents.tolist()):
+        if parent >= 0:
+            base_world[joint] = base_world[parent] @ local[joint]
     places = _positions(skeleton, base_world)
     frames = _known_frames(skeleton, base_world, places, trunk=not keep_trunk)
     bones = _bone_targets(skeleton, trunk=not keep_trunk)
@@ -89,7 +91,9 @@ def _straightened(
         elif joint in bones:
             end, direction = bones[joint]
             bone = turned @ base_world[joint].T @ (places[end] - places[joint])
-            turned = _shortest_turn(bone, direction) @ turned if np.linalg.norm(bone) > 0.0 else turned
+            if np.linalg.norm(bone) > 0.0:
+                shortest = rotations.quaternion_between(bone, direction)
+                turned = rotations.matrix_from_quaternion(shortest) @ turned
         world[joint] = turned if keep_trunk or joint in feet else nearest_axes(turned, within=_NEARLY_AXES)
     return world
 
@@ -107,19 +111,20 @@ def _known_frames(
         top = next((name for name in tops if name in roles and name != role), None)
         if role in roles and top and f"left_{limb}" in roles and f"right_{limb}" in roles:
             joint = skeleton.index(role)
-            ends = [_limb_start(skeleton, joint, skeleton.index(f"{side}_{limb}")) for side in SIDES]
-            axes = _axes(places[ends[0]] - places[ends[1]], places[skeleton.index(top)] - places[joint])
-            if axes is not None:
+            # The first joint off the midline on the way to a limb: its position is fixed to the joint itself.
+            ends = []
+            for end in (skeleton.index(f"{side}_{limb}") for side in SIDES):
+                way = path(skeleton, joint, end)[1:]
+                ends.append(next((step for step in way if np.linalg.norm(skeleton.offsets[step]) > 0), end))
+            left, up = places[ends[0]] - places[ends[1]], places[skeleton.index(top)] - places[joint]
+            if np.any(up) and np.linalg.norm(np.cross(left, up)) > 1e-6 * np.linalg.norm(
+                left
+            ) * np.linalg.norm(up):
+                up = _unit(up)
+                forward = _unit(np.cross(left, up))
+                axes = np.stack([np.cross(up, forward), up, forward], axis=-1)
                 found[joint] = nearest_axes(axes).T @ world[joint]
     return found
-
-
-def _limb_start(skeleton: Skeleton, joint: int, limb: int) -> int:
-    """The first joint off the midline on the path to the limb: its position is fixed to the joint itself."""
-    for step in path(skeleton, joint, limb)[1:]:
-        if np.linalg.norm(skeleton.offsets[step]) > 0:
-            return step
-    return limb
 
 
 def _bone_targets(skeleton: Skeleton, *, trunk: bool) -> dict[int, tuple[int, Array]]:
@@ -145,14 +150,6 @@ def _bone_targets(skeleton: Skeleton, *, trunk: bool) -> dict[int, tuple[int, Ar
     return targets
 
 
-def _accumulated(skeleton: Skeleton, local: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3 3"]:
-    world = local.copy()
-    for joint, parent in enumerate(skeleton.parents.tolist()):
-        if parent >= 0:
-            world[joint] = world[parent] @ local[joint]
-    return world
-
-
 def _positions(skeleton: Skeleton, world: Float[Array, "joints 3 3"]) -> Float[Array, "joints 3"]:
     """Joint positions with the root at the origin."""
     places = np.zeros((len(skeleton), 3))
@@ -162,27 +159,12 @@ def _positions(skeleton: Skeleton, world: Float[Array, "joints 3 3"]) -> Float[A
     return places
 
 
-def _axes(left: Array, up: Array) -> Float[Array, "3 3"] | None:
-    """The columns left, up, forward of a right-handed frame with this up; None if left and up are parallel."""
-    if not (
-        np.any(up) and np.linalg.norm(np.cross(left, up)) > 1e-6 * np.linalg.norm(left) * np.linalg.norm(up)
-    ):
-        return None
-    up = _unit(up)
-    forward = _unit(np.cross(left, up))
-    return np.stack([np.cross(up, forward), up, forward], axis=-1)
-
-
 def nearest_axes(matrix: Float[Array, "3 3"], *, within: float = np.radians(15.0)) -> Float[Array, "3 3"]:
     """The signed permutation matrix close to an orthogonal matrix; the matrix itself if none is close."""
     snapped = np.round(matrix)
     axes_match = snapped @ snapped.T
     close = np.all(np.sum(snapped * matrix, axis=0) >= np.cos(within))
     return snapped if np.array_equal(axes_match, np.eye(3)) and close else matrix
-
-
-def _shortest_turn(a: Array, b: Array) -> Float[Array, "3 3"]:
-    return rotations.matrix_from_quaternion(rotations.quaternion_between(a, b))
 
 
 def _unit(v: Array) -> Array:

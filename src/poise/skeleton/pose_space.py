@@ -70,11 +70,22 @@ class PoseSpace:
         moving: Bool[Array, "joints"] | None = None,
     ) -> None:
         self.skeleton = skeleton
-        self.references = read_only(self._default_references() if references is None else references)
+        if references is None and skeleton.limits is not None:
+            references = skeleton.limits.references
+        count = len(skeleton)
+        self.references = read_only(
+            np.tile(rotations.IDENTITY, (count, 1)) if references is None else references
+        )
+        if self.references.shape != (count, 4):
+            raise SkeletonError(f"{count} joints need references ({count}, 4); got {self.references.shape}")
         moves = ~skeleton.is_end_site if moving is None else np.asarray(moving) & ~skeleton.is_end_site
         moves[0] = False  # the root has its own position and quaternion
         self.moving = read_only(np.flatnonzero(moves), dtype=np.int64)
-        self._links, self._rest = self._tree()
+        slots = np.full(count, -1)
+        slots[self.moving] = np.arange(len(self.moving))
+        matrices = rotations.matrix_from_quaternion(self.references).reshape(count, 9)
+        self._links = read_only(np.column_stack([skeleton.parents, slots]), dtype=np.int64)
+        self._rest = read_only(np.hstack([skeleton.offsets, matrices]))
 
     @classmethod
     def of_rotations(cls, skeleton: Skeleton, quaternions: Float[Array, "frames joints 4"]) -> PoseSpace:
@@ -250,23 +261,6 @@ class PoseSpace:
 
         masses = segment_masses(self.skeleton)
         return read_only(np.column_stack([masses.fraction, masses.centre]))
-
-    # --- private ---------------------------------------------------------------------------------------------------
-
-    def _default_references(self) -> Float[Array, "joints 4"]:
-        if self.skeleton.limits is not None:
-            return self.skeleton.limits.references
-        return np.tile(rotations.IDENTITY, (len(self.skeleton), 1))
-
-    def _tree(self) -> tuple[Int[Array, "joints 2"], Float[Array, "joints 12"]]:
-        count = len(self.skeleton)
-        if self.references.shape != (count, 4):
-            raise SkeletonError(f"{count} joints need references ({count}, 4); got {self.references.shape}")
-        slots = np.full(count, -1)
-        slots[self.moving] = np.arange(len(self.moving))
-        matrices = rotations.matrix_from_quaternion(self.references).reshape(count, 9)
-        links = np.column_stack([self.skeleton.parents, slots])
-        return read_only(links, dtype=np.int64), read_only(np.hstack([self.skeleton.offsets, matrices]))
 
 
 def all_finite(numbers: Float[Array, "*shape"]) -> bool:

@@ -36,20 +36,17 @@ def check_same_topology(source: Skeleton, target: Skeleton) -> None:
             raise SkeletonError(
                 f"the skeletons differ at joint {joint}: {ours!r} here, {theirs!r} in the target"
             )
-        parents = [_parent_name(skeleton, joint) for skeleton in (source, target)]
+        above = [int(skeleton.parents[joint]) for skeleton in (source, target)]
+        parents = [
+            each.names[up] if up >= 0 else "nothing" for each, up in zip((source, target), above, strict=True)
+        ]
         if parents[0] != parents[1]:
             raise SkeletonError(
                 f"joint {ours!r} has the parent {parents[0]!r} here and {parents[1]!r} in the target"
             )
     if len(source) != len(target):
-        longer = source if len(source) > len(target) else target
+        longer, where = max((source, "the source"), (target, "the target"), key=lambda each: len(each[0]))
         extra = longer.names[min(len(source), len(target))]
-        where = "the source" if longer is source else "the target"
         raise SkeletonError(
             f"{where} has {abs(len(source) - len(target))} joints more; the first is {extra!r}"
         )
-
-
-def _parent_name(skeleton: Skeleton, joint: int) -> str:
-    parent = int(skeleton.parents[joint])
-    return skeleton.names[parent] if parent >= 0 else "nothing"

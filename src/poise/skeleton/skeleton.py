@@ -16,7 +16,7 @@ from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
 from poise.savable import Savable
 from poise.skeleton.measure import standing_height
-from poise.skeleton.roles import guess_roles
+from poise.skeleton.roles import guess_roles, path
 from poise.types import Array
 
 EXACT = 1e-6  # largest deviation of a quaternion's length from one that is kept: that of single precision
@@ -66,7 +66,9 @@ class Skeleton:
         object.__setattr__(self, "offsets", read_only(self.offsets))
         if self.parents.shape != (len(self.names),):
             raise SkeletonError(f"{len(self.names)} names need as many parents; got {self.parents.shape}")
-        object.__setattr__(self, "orders", tuple(self.orders) or self._default_orders())
+        inner = {0, *self.parents.tolist()}
+        default = ("ZYX" if joint in inner else "" for joint in range(len(names)))
+        object.__setattr__(self, "orders", tuple(self.orders) or tuple(default))
         object.__setattr__(self, "role_overrides", MappingProxyType(dict(self.role_overrides)))
         self._check()
 
@@ -133,11 +135,7 @@ class Skeleton:
 
     def chain(self, name: str) -> tuple[int, ...]:
         """Joint indices from the root down to the named joint, both included."""
-        joint, path = self.index(name), []
-        while joint >= 0:
-            path.append(joint)
-            joint = int(self.parents[joint])
-        return tuple(reversed(path))
+        return tuple(path(self, 0, self.index(name)))
 
     @cached_property
     def roles(self) -> Mapping[str, str]:
@@ -151,22 +149,19 @@ class Skeleton:
 
     def with_roles(self, **roles: str) -> Skeleton:
         """The same skeleton with these roles given by hand: `with_roles(left_hand="Wrist_L")`."""
-        return self._with(role_overrides={**self.role_overrides, **roles})
+        return replace(self, role_overrides={**self.role_overrides, **roles})
 
     def with_limits(self, limits: JointLimits | None) -> Skeleton:
         """The same skeleton with these joint limits."""
-        return self._with(limits=limits)
+        return replace(self, limits=limits)
 
     def with_offsets(self, offsets: Float[Array, "joints 3"]) -> Skeleton:
         """The same topology with other limb lengths."""
-        return self._with(offsets=offsets)
+        return replace(self, offsets=offsets)
 
     def scaled(self, factor: float) -> Skeleton:
         """The same body scaled."""
-        return self._with(offsets=self.offsets * factor)
-
-    def _with(self, **changes: Any) -> Skeleton:
-        return replace(self, **changes)
+        return replace(self, offsets=self.offsets * factor)
 
     @cached_property
     def given_roles(self) -> frozenset[tuple[str, str]]:
@@ -176,10 +171,6 @@ class Skeleton:
     @cached_property
     def _index_of(self) -> dict[str, int]:
         return {name: joint for joint, name in enumerate(self.names)}
-
-    def _default_orders(self) -> tuple[str, ...]:
-        parents = set(self.parents.tolist())
-        return tuple("ZYX" if joint in parents or joint == 0 else "" for joint in range(len(self.names)))
 
     def _check(self) -> None:
         count = len(self.names)

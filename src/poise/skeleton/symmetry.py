@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from poise.geometry import rotations
-from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
+from poise.skeleton.neutral import neutral_pose, stands_at_rest
 from poise.skeleton.roles import SIDES, side_and_part, subtree
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
@@ -30,7 +30,15 @@ ACROSS = np.diag([-1.0, 1.0, 1.0])  # the reflection of the world in the plane X
 
 def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
     """Per joint, the index of its partner on the other side; joints on the midline are their own."""
-    partner = _partners_by_name(skeleton)
+    # Joints whose names differ only in the side, digits included.
+    keys = {}
+    for joint, name in enumerate(skeleton.names):
+        side, part = side_and_part(name)
+        if side:
+            keys[side, part, tuple(re.findall(r"\d+", name))] = joint
+    other_side = dict(zip(SIDES, SIDES[::-1], strict=True))
+    others = {joint: keys.get((other_side[side], part, n)) for (side, part, n), joint in keys.items()}
+    partner = {joint: other for joint, other in others.items() if other is not None}
     for part in {role.partition("_")[2] for role in skeleton.roles if role.startswith(SIDES)}:
         pair = [skeleton.index(f"{side}_{part}") for side in SIDES if f"{side}_{part}" in skeleton.roles]
         if len(pair) == 2:
@@ -38,9 +46,16 @@ def mirror_joints(skeleton: Skeleton) -> Int[Array, "joints"]:
     result = np.arange(len(skeleton))
     for joint, parent in enumerate(skeleton.parents.tolist()):
         if parent >= 0 and result[joint] == joint:
-            other = partner.get(joint, -1)
-            if other < 0 or result[other] != other or skeleton.parents[other] != result[parent]:
-                other = _alike_below(skeleton, joint, int(result[parent]), result)
+            other, above = partner.get(joint, -1), int(result[parent])
+            if other < 0 or result[other] != other or skeleton.parents[other] != above:
+                other = joint
+                if above != parent:
+                    # The unpaired joint there that is most similar: as many descendants, nearest length.
+                    size, length = len(subtree(skeleton, joint)), np.linalg.norm(skeleton.offsets[joint])
+                    free = [child for child in skeleton.children[above] if result[child] == child]
+                    alike = [child for child in free if len(subtree(skeleton, child)) == size]
+                    away = np.abs(np.linalg.norm(skeleton.offsets[alike], axis=-1) - length)
+                    other = alike[int(np.argmin(away))] if alike else joint
             result[joint], result[other] = other, joint
     return result
 
@@ -66,30 +81,17 @@ def reflections(
     neutral, partner = neutral_pose(skeleton, samples), mirror_joints(skeleton)
     if stands_at_rest(skeleton):
         carried = np.swapaxes(neutral.world, -1, -2) @ ACROSS @ neutral.world[partner]
-        return np.stack([_onto_bones(skeleton, partner, joint, s) for joint, s in enumerate(carried)])
-    return _rounded_reflections(skeleton, neutral, partner)
-
-
-def _onto_bones(
-    skeleton: Skeleton, partner: Int[Array, "joints"], joint: int, reflection: Float[Array, "3 3"]
-) -> Float[Array, "3 3"]:
-    """The reflection rotated the shortest way so that it maps the other side's bone to this side's.
-
-    Recorded rest poses are tilted: a neck set ten degrees to one side is rotated back in every frame, and a mirror
-    that assumed upright joint axes would tilt the head to the other side by twice that.
-    """
-    bones = [child for child in skeleton.children[joint] if np.any(skeleton.offsets[child])]
-    if len(bones) != 1 or not np.any(skeleton.offsets[partner[bones[0]]]):
-        return reflection  # several bones, as at the hips, determine the axes by themselves
-    ours, theirs = skeleton.offsets[bones[0]], reflection @ skeleton.offsets[partner[bones[0]]]
-    turn = rotations.matrix_from_quaternion(rotations.quaternion_between(theirs, ours))
-    return np.asarray(turn @ reflection)
-
-
-def _rounded_reflections(
-    skeleton: Skeleton, neutral: Neutral, partner: Int[Array, "joints"]
-) -> Float[Array, "joints 3 3"]:
-    """Round the reflections down the tree, so that one joint's asymmetry in the samples does not affect the next."""
+        for joint in range(len(skeleton)):
+            bones = [child for child in skeleton.children[joint] if np.any(skeleton.offsets[child])]
+            # Several bones, as at the hips, determine the axes by themselves. One bone is mapped to the other side's,
+            # because recorded rest poses are tilted: a neck set ten degrees to one side is rotated back in every frame,
+            # and a mirror that assumed upright joint axes would tilt the head to the other side by twice that.
+            if len(bones) == 1 and np.any(skeleton.offsets[partner[bones[0]]]):
+                theirs = carried[joint] @ skeleton.offsets[partner[bones[0]]]
+                turn = rotations.quaternion_between(theirs, skeleton.offsets[bones[0]])
+                carried[joint] = rotations.matrix_from_quaternion(turn) @ carried[joint]
+        return carried
+    # Rounded down the tree, so that one joint's asymmetry in the samples does not affect the next.
     back = np.swapaxes(neutral.world, -1, -2)
     found = back @ ACROSS @ neutral.world[partner]
     for joint, parent in enumerate(skeleton.parents.tolist()):
@@ -118,64 +120,30 @@ def _whole_axes(
     Below a limb's first joint a rig keeps its convention; elsewhere the samples decide, with some weight on the
     parent's convention and on involutions. If no reflection maps the bones, that of the samples is kept.
     """
-    other = int(partner[joint])
+    other, children = int(partner[joint]), list(skeleton.children[joint])
     middle = joint == other
+    bones, others = skeleton.offsets[children], skeleton.offsets[partner[children]]
+    lengths = np.linalg.norm(bones, axis=-1) * np.linalg.norm(others, axis=-1)
     fitting = [
         s
         for s in _IMPROPER
-        if _carries_bones(skeleton, partner, joint, s) and (not middle or np.array_equal(s, s.T))
+        if np.all(np.sum(bones * (others @ s.T), axis=-1) >= 0.97 * lengths)
+        and (not middle or np.array_equal(s, s.T))
     ]
+    if not fitting and middle:
+        # The plane reflection nearest to the samples'; it is its own inverse, as the midline of a body needs.
+        values, vectors = np.linalg.eigh(0.5 * (sampled + sampled.T))
+        normal = vectors[:, np.argmin(values)]
+        return np.eye(3) - 2.0 * np.outer(normal, normal)
     if not fitting:
-        return _involution(sampled) if middle else sampled
+        return sampled
     if not middle and skeleton.parents[joint] != skeleton.parents[other]:
         kept = [s for s in fitting if np.array_equal(s, above)]
         return kept[0] if kept else max(fitting, key=lambda s: float(np.sum(s * sampled)))
+    same = 1.25 if middle else 0.0
     return max(
         fitting,
         key=lambda s: (
-            float(np.sum(s * sampled))
-            + 1.25 * (middle and np.array_equal(s, above))
-            + 0.5 * np.array_equal(s, s.T)
+            float(np.sum(s * sampled)) + same * np.array_equal(s, above) + 0.5 * np.array_equal(s, s.T)
         ),
     )
-
-
-def _carries_bones(
-    skeleton: Skeleton, partner: Int[Array, "joints"], joint: int, reflection: Float[Array, "3 3"]
-) -> bool:
-    children = list(skeleton.children[joint])
-    bones, others = skeleton.offsets[children], skeleton.offsets[partner[children]]
-    lengths = np.linalg.norm(bones, axis=-1) * np.linalg.norm(others, axis=-1)
-    return bool(np.all(np.sum(bones * (others @ reflection.T), axis=-1) >= 0.97 * lengths))
-
-
-def _involution(matrix: Float[Array, "3 3"]) -> Float[Array, "3 3"]:
-    """The plane reflection nearest to a matrix; it is its own inverse, as the midline of a body needs."""
-    values, vectors = np.linalg.eigh(0.5 * (matrix + matrix.T))
-    normal = vectors[:, np.argmin(values)]
-    return np.eye(3) - 2.0 * np.outer(normal, normal)
-
-
-def _partners_by_name(skeleton: Skeleton) -> dict[int, int]:
-    """Joints whose names differ only in the side, digits included."""
-    keys = {}
-    for joint, name in enumerate(skeleton.names):
-        side, part = side_and_part(name)
-        if side:
-            keys[side, part, tuple(re.findall(r"\d+", name))] = joint
-    other = {"left": "right", "right": "left"}
-    return {
-        joint: keys[other[side], part, digits]
-        for (side, part, digits), joint in keys.items()
-        if (other[side], part, digits) in keys
-    }
-
-
-def _alike_below(skeleton: Skeleton, joint: int, other_parent: int, result: Int[Array, "joints"]) -> int:
-    """The unpaired joint below the partner's parent that is most similar: as many descendants, nearest length."""
-    if other_parent == skeleton.parents[joint]:
-        return joint
-    free = [child for child in skeleton.children[other_parent] if result[child] == child]
-    alike = [child for child in free if len(subtree(skeleton, child)) == len(subtree(skeleton, joint))]
-    length = np.linalg.norm(skeleton.offsets[joint])
-    return min(alike, key=lambda c: abs(np.linalg.norm(skeleton.offsets[c]) - length), default=joint)
