@@ -129,7 +129,7 @@ def build_mannequin(
     `rotations` are example poses, usually the motion's own: they show the directions of soles and face on skeletons
     whose rest pose is not a standing person. Any skeleton gets a body: joints without a role become tapered limbs.
     """
-    body = _Body(skeleton, rotations)
+    body = MannequinBody(skeleton, rotations)
     parts = [*_limbs(body), *_balls(body), *_pelvis(body), *_waist(body), *_ribs(body), *_head(body)]
     for side in SIDES:
         parts += [*_hand(body, side), *_foot(body, side)]
@@ -147,7 +147,7 @@ def build_mannequin(
     )
 
 
-class _Body:
+class MannequinBody:
     """A skeleton in a few example poses, with the root at the origin; without examples, in its rest pose."""
 
     def __init__(self, skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> None:
@@ -230,7 +230,7 @@ class _Body:
 _Parts = list[tuple[int, str, Solid]]
 
 
-def _limbs(body: _Body) -> _Parts:
+def _limbs(body: MannequinBody) -> _Parts:
     """One tapered solid for each bone that no other part covers."""
     parts: _Parts = []
     for joint in range(1, len(body.skeleton)):
@@ -244,7 +244,7 @@ def _limbs(body: _Body) -> _Parts:
     return parts
 
 
-def _limb_radii(body: _Body, parent: int, joint: int) -> Array | None:
+def _limb_radii(body: MannequinBody, parent: int, joint: int) -> Array | None:
     """The radii of the bone between two joints, or None if another part covers it."""
     region = body.region(parent)
     leads_to = {body.role_of[j] for j in (joint, *body.below(joint)) if j in body.role_of}
@@ -273,7 +273,7 @@ def _limb_radii(body: _Body, parent: int, joint: int) -> Array | None:
     return thick * np.array([0.85, 1.0, 0.95, 0.85, 0.7])
 
 
-def _balls(body: _Body) -> _Parts:
+def _balls(body: MannequinBody) -> _Parts:
     """The darker spheres at the joints of a wooden figure."""
     sided = [(joint, *role.partition("_")[::2]) for joint, role in body.role_of.items()]
     return [
@@ -286,7 +286,7 @@ def _balls(body: _Body) -> _Parts:
 # --- trunk and head --------------------------------------------------------------------------------------------------
 
 
-def _pelvis(body: _Body) -> _Parts:
+def _pelvis(body: MannequinBody) -> _Parts:
     """A block from below the hips to the waist."""
     pelvis, left, right = (body.joint(role) for role in ("pelvis", "left_thigh", "right_thigh"))
     if pelvis is None or left is None or right is None:
@@ -301,7 +301,7 @@ def _pelvis(body: _Body) -> _Parts:
     return [(pelvis, "centre", _egg(_PELVIS, place, height=0.145 * body.stature, scale=body.stature))]
 
 
-def _waist(body: _Body) -> _Parts:
+def _waist(body: MannequinBody) -> _Parts:
     """The column between pelvis and rib cage, one piece per bone."""
     pelvis, chest = body.joint("pelvis"), body.joint("chest")
     parts: _Parts = []
@@ -316,7 +316,7 @@ def _waist(body: _Body) -> _Parts:
     return parts
 
 
-def _ribs(body: _Body) -> _Parts:
+def _ribs(body: MannequinBody) -> _Parts:
     """The rib cage, from the waist to the base of the neck."""
     chest, pelvis, neck_joint = body.joint("chest"), body.joint("pelvis"), body.joint("neck", "head")
     if chest is None or pelvis is None or neck_joint is None:
@@ -334,7 +334,7 @@ def _ribs(body: _Body) -> _Parts:
     return [(chest, "centre", _egg(_RIBS, place, height=0.865 * top, scale=body.stature))]
 
 
-def _head(body: _Body) -> _Parts:
+def _head(body: MannequinBody) -> _Parts:
     """An egg with a small nose, which shows the gaze direction."""
     head, scale = body.joint("head"), body.stature
     if head is None:
@@ -366,7 +366,7 @@ def _direction(vector: Float[Array, "3"], otherwise: Float[Array, "3"]) -> Float
 # --- hands and feet --------------------------------------------------------------------------------------------------
 
 
-def _hand(body: _Body, side: str) -> _Parts:
+def _hand(body: MannequinBody, side: str) -> _Parts:
     """A mitten, or a palm if there are fingers."""
     hand, scale, ahead = body.joint(f"{side}_hand"), body.stature, np.array([1.0, 0.0, 0.0])
     if hand is None:
@@ -393,7 +393,7 @@ def _hand(body: _Body, side: str) -> _Parts:
     return [(hand, body.tone(hand), lofts.loft(stations, place, sides=14))]
 
 
-def _foot(body: _Body, side: str) -> _Parts:
+def _foot(body: MannequinBody, side: str) -> _Parts:
     """A wedge from heel to toe joint with a flat sole, and the toes in front of it."""
     foot, toes, scale = body.joint(f"{side}_foot"), body.joint(f"{side}_toes"), body.stature
     if foot is None:
@@ -434,7 +434,7 @@ def _wedge(
     return lofts.loft(np.array(rings), place, sides=16, squareness=2.8)
 
 
-def _moved(solid: Solid, body: _Body, source: int, target: int) -> Solid:
+def _moved(solid: Solid, body: MannequinBody, source: int, target: int) -> Solid:
     """Convert a solid from one joint's frame to another's, by their mean relative transform."""
     turn = np.einsum("fji,fjk->ik", body.matrices[:, target], body.matrices[:, source])
     u, _, v = np.linalg.svd(turn)
