@@ -11,8 +11,7 @@ import numpy as np
 from PIL import Image
 
 from poise import pictures
-from poise.apps.animate import animate
-from poise.apps.foot_targets import changed, constraints_of, contacts_in
+from poise.apps.animate import animate, changed, constraints_of, contacts_in
 from poise.apps.learning import read_motion
 from poise.apps.simulating import simulate
 from poise.evaluation.splits import load_split

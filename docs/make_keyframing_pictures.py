@@ -16,8 +16,7 @@ import numpy as np
 from PIL import Image
 
 from poise import performer, pictures, read
-from poise.apps.keyframing import keyframe
-from poise.apps.keyframing_keys import script_text
+from poise.apps.keyframing import keyframe, script_text
 from poise.apps.keyframing_script import read_script
 from poise.apps.outputs import save
 from poise.motion.edit import resample, trim

@@ -23,7 +23,7 @@ from PIL import Image
 from running import Case, parser, run
 
 from poise import performer
-from poise.apps.animate_script import read_animate_script
+from poise.apps.animate import read_animate_script
 from poise.apps.dragging import displacements, read_path
 from poise.apps.keyframing import plan
 from poise.apps.keyframing_script import MODEL, read_script

@@ -7,9 +7,14 @@ import pytest
 
 from made_once import learned
 from poise import performer
-from poise.apps.animate import animate
-from poise.apps.animate_script import contacts_text, read_animate_script
-from poise.apps.foot_targets import changed, constraints_of, contacts_in
+from poise.apps.animate import (
+    animate,
+    changed,
+    constraints_of,
+    contacts_in,
+    contacts_text,
+    read_animate_script,
+)
 from poise.apps.simulating import load_dynamics, simulate
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import write

@@ -9,8 +9,7 @@ import pytest
 
 from made_once import learned
 from poise import performer
-from poise.apps.keyframing import keyframe, watched
-from poise.apps.keyframing_keys import fewest_keys, script_text
+from poise.apps.keyframing import fewest_keys, keyframe, script_text, watched
 from poise.apps.keyframing_script import read_script
 from poise.errors import InvalidValueError, ParseError, PoiseError, SkeletonError
 from poise.formats import read

@@ -432,7 +432,7 @@ def test_a_feed_of_places_alone_is_followed_by_what_comes_with_poise(
 
     monkeypatch.setattr(setup, "open_prior", lambda library: f"opened {library}")
     monkeypatch.setattr(setup, "follower_of", set_up)
-    monkeypatch.setattr("poise.cli.perform._suggest_local", lambda *_: None)
+    monkeypatch.setattr("poise.priors.abilities.made_for_performing", lambda _prior: True)
     for options, noise in (([], 0.03), (["--noise", "0.01"], 0.01)):  # its body has other proportions
         assert main(["perform", take, *options]) != 0
         assert f"opened None within {noise}" in capsys.readouterr().err

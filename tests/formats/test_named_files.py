@@ -14,7 +14,7 @@ import pytest
 
 import poise
 from fbx_text import fbx_text
-from poise.apps.animate_script import read_animate_script
+from poise.apps.animate import read_animate_script
 from poise.apps.keyframing_script import read_script
 from poise.capture.image_files import read_views
 from poise.errors import ParseError, PoiseError

@@ -7,9 +7,9 @@ __getattr__ = lazily(
     {
         "camera_pictures": "draw_stages",
         "camera_takes": "before_cameras film open_cameras perform_take simulator_of",
-        "foot_targets": "constraints_of contacts_in",
+        "animate": "constraints_of contacts_in",
         "image": "save_overlay",
-        "keyframing_keys": "script_text",
+        "keyframing": "script_text",
         "keyframing_script": "read_script",
     },
 )

@@ -25,7 +25,6 @@ from poise.vision.calibrate import (
 )
 from poise.vision.colours import Colours
 from poise.vision.correspond import Matcher, epipolar_distances, exclusive
-from poise.vision.lens import LensCamera
 from poise.vision.rig import Rig, fundamental
 from poise.vision.sources import ImageFolder, InStep, Source, open_source, read_picture
 from poise.vision.synchronise import offsets_by
@@ -79,11 +78,27 @@ def calibrate_from(
 ) -> Calibrated:
     """Calibrate a rig from a video or image folder per camera; `floor` is the first camera's picture of it there."""
     sources = [open_source(place) for place in places]
-    names = _names(sources)
+    names = [Path(source.name).stem for source in sources]
+    if len(set(names)) < len(names):
+        names = [f"camera{number}" for number in range(1, len(names) + 1)]
     views, notes = find_views(sources, board, sync=sync, progress=progress)
     for source, own in zip(sources, views, strict=True):
-        if not own:
-            raise InvalidValueError(_not_found(source, board), settings=("board",))
+        if own:
+            continue
+        words = f"{source.name}: a board of {board.columns}x{board.rows} inner corners was not found in any picture"
+        again, every = source.reopened(), max(1, source.frames // LOOKS_FOR_OTHERS)
+        pictures = [entry[1] for number, entry in enumerate(iter(again.read, None)) if number % every == 0]
+        again.close()
+        for more in ((-1, -1), (1, 1), (-1, 0), (0, -1), (1, 0), (0, 1)):
+            other = replace(board, columns=board.columns + more[0], rows=board.rows + more[1])
+            if min(other.columns, other.rows) >= 3 and any(map(other.find, pictures)):
+                raise InvalidValueError(
+                    f"{words}, but one of {other.columns}x{other.rows} was", settings=("board",)
+                )
+        raise InvalidValueError(
+            f"{words}: count inner corners, not squares, and show all of it, sharp and evenly lit",
+            settings=("board",),
+        )
     result = calibrate_rig(views, names=names)
     if floor is not None:
         view = board.find(read_picture(floor))
@@ -93,24 +108,6 @@ def calibrate_from(
     else:
         notes = (*notes, "no picture of the floor: heights and the vertical are the first camera's own")
     return Calibrated(result, views, notes)
-
-
-def _not_found(source: Source, board: Board) -> str:
-    """The message for a board that is never found, with the size of another board if one is."""
-    words = (
-        f"{source.name}: a board of {board.columns}x{board.rows} inner corners was not found in any picture"
-    )
-    again = source.reopened()
-    every = max(1, source.frames // LOOKS_FOR_OTHERS)
-    pictures = [entry[1] for number, entry in enumerate(iter(again.read, None)) if number % every == 0]
-    again.close()
-    for more in ((-1, -1), (1, 1), (-1, 0), (0, -1), (1, 0), (0, 1)):
-        size = board.columns + more[0], board.rows + more[1]
-        if min(size) >= 3 and any(
-            replace(board, columns=size[0], rows=size[1]).find(one) for one in pictures
-        ):
-            return f"{words}, but one of {size[0]}x{size[1]} was"
-    return f"{words}: count inner corners, not squares, and show all of it, sharp and evenly lit"
 
 
 def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
@@ -127,9 +124,15 @@ def camera_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
 
 def view_rows(found: Calibrated) -> tuple[list[str], list[list[str]]]:
     """A table: the error of every view in every camera, in pixels; views left out are marked."""
+
+    def cell(lens: LensCalibration, number: int) -> str:
+        if number in lens.left_out:
+            return "left out"
+        return f"{lens.view_errors[number]:.3f}" if number in lens.view_errors else "-"
+
     lenses = found.result.lenses
     numbers = sorted({number for own in found.views for number in own})
-    rows = [[str(number), *(_view_cell(lens, number) for lens in lenses)] for number in numbers]
+    rows = [[str(number), *(cell(lens, number) for lens in lenses)] for number in numbers]
     return ["view", *(lens.camera.name for lens in lenses)], rows
 
 
@@ -149,6 +152,15 @@ def facts(found: Calibrated) -> dict[str, object]:
         },
         "notes": list(found.notes),
     }
+
+
+def _is_new(view: BoardView | None, known: Mapping[int, BoardView]) -> bool:
+    if view is None or not known:
+        return view is not None
+    last = known[max(known)]
+    _, ours, theirs = np.intersect1d(view.numbers, last.numbers, return_indices=True)
+    moved = np.linalg.norm(view.pixels[ours] - last.pixels[theirs], axis=1)
+    return len(ours) == 0 or float(moved.mean()) > MOVED
 
 
 def find_views(
@@ -191,8 +203,11 @@ def check_with_board(
     for camera, own in zip(rig.cameras, views, strict=True):
         if not own:
             raise InvalidValueError(f"{camera.name}: the board was not found in any picture")
-        errors = [_reprojection(camera, view) for view in own.values()]
-        checks.append(_judged(f"{camera.name}: corners", float(np.median(errors)), GOOD_ERROR, "its lens"))
+        errors = []
+        for view in own.values():
+            seen = camera.moved(*placed_board(camera, view)).project(view.on_board)
+            errors.append(float(np.sqrt(np.mean(np.sum((seen - view.pixels) ** 2, axis=1)))))
+        checks.append(_judged(f"{camera.name}: corners", errors, "its lens"))
     for a, b in combinations(range(len(rig)), 2):
         shared = sorted(set(views[a]) & set(views[b]))
         if shared:
@@ -201,12 +216,7 @@ def check_with_board(
 
 
 def check_with_markers(
-    rig: Rig,
-    sources: Sequence[Source],
-    *,
-    empty: float = 1.0,
-    sync: str = "time",
-    colours: Colours = WHITE,
+    rig: Rig, sources: Sequence[Source], *, empty: float = 1.0, sync: str = "time", colours: Colours = WHITE
 ) -> list[Check]:
     """Check with the markers of a performance whether points seen by two cameras coincide."""
     checks = check_sizes(rig, sources)
@@ -219,7 +229,11 @@ def check_with_markers(
         seen = [tuple(blobs[k] for k in numbers) for blobs in moments if all(len(blobs[k]) for k in numbers)]
         if not seen:
             raise InvalidValueError(f"{names} never show markers at the same time")
-        checks.append(_agreement(Rig(pair), seen, names))
+        share = agreement(Rig(pair), seen)
+        wrong = f"under {100 * AGREED:.0f} %: other cameras, another order, or moved cameras"
+        checks.append(
+            Check(f"{names}: markers whose rays meet", 100.0 * share, "%", "" if share >= AGREED else wrong)
+        )
     return checks
 
 
@@ -232,16 +246,6 @@ def agreement(rig: Rig, seen: Sequence[Sequence[Blobs]]) -> float:
         for candidate in exclusive(matcher.candidates(blobs))
     )
     return met / sum(min(map(len, blobs)) for blobs in seen)
-
-
-def _agreement(pair: Rig, seen: Sequence[Sequence[Blobs]], names: str) -> Check:
-    share = agreement(pair, seen)
-    wrong = (
-        ""
-        if share >= AGREED
-        else f"under {100 * AGREED:.0f} %: other cameras, another order, or moved cameras"
-    )
-    return Check(f"{names}: markers whose rays meet", 100.0 * share, "%", wrong)
 
 
 def check_sizes(rig: Rig, sources: Sequence[Source]) -> list[Check]:
@@ -272,15 +276,10 @@ def _pair_checks(
         straight = cameras[0].straightened(a.pixels[in_a]), cameras[1].straightened(b.pixels[in_b])
         gaps += np.diag(epipolar_distances(fundamental(*cameras), *straight)).tolist()
         corners = triangulate_all(projections(cameras), np.stack(straight, axis=1))
-        sides += _sides(np.stack([corner.point for corner in corners]), numbers, board)
-    checks = [
-        _judged(
-            f"{names}: corners off epipolar lines",
-            float(np.median(gaps)),
-            GOOD_ERROR,
-            "where the cameras stand",
-        )
-    ]
+        follows = (np.diff(numbers) == 1) & (numbers[1:] % board.columns != 0)  # neighbours along the rows
+        points = np.stack([corner.point for corner in corners])
+        sides += np.linalg.norm(np.diff(points, axis=0), axis=1)[follows].tolist()
+    checks = [_judged(f"{names}: corners off epipolar lines", gaps, "where the cameras stand")]
     if sides:
         off = float(np.median(sides)) / board.square - 1.0
         wrong = "" if abs(off) <= GOOD_SCALE else "the squares differ in size from those of the calibration"
@@ -288,22 +287,10 @@ def _pair_checks(
     return checks
 
 
-def _sides(points: Array, numbers: Array, board: Board) -> list[float]:
-    """Distances of neighbouring corners along the rows."""
-    follows = (np.diff(numbers) == 1) & (numbers[1:] % board.columns != 0)
-    return np.linalg.norm(np.diff(points, axis=0), axis=1)[follows].tolist()
-
-
-def _judged(what: str, value: float, most: float, who: str) -> Check:
-    wrong = "" if value <= most else f"over {most:g}: {who} has changed since; calibrate again"
+def _judged(what: str, errors: Sequence[float], who: str) -> Check:
+    value = float(np.median(errors))
+    wrong = "" if value <= GOOD_ERROR else f"over {GOOD_ERROR:g}: {who} has changed since; calibrate again"
     return Check(what, value, "px", wrong)
-
-
-def _reprojection(camera: LensCamera, view: BoardView) -> float:
-    """Reprojection error (rms) of the corners, for the best-fitting board pose."""
-    turn, shift = placed_board(camera, view)
-    seen = camera.moved(turn, shift).project(view.on_board)
-    return float(np.sqrt(np.mean(np.sum((seen - view.pixels) ** 2, axis=1))))
 
 
 def _blobs_of(
@@ -329,27 +316,3 @@ def _blobs_of(
                 )
             )
     return found
-
-
-def _view_cell(lens: LensCalibration, number: int) -> str:
-    if number in lens.left_out:
-        return "left out"
-    return f"{lens.view_errors[number]:.3f}" if number in lens.view_errors else "-"
-
-
-def _is_new(view: BoardView | None, known: Mapping[int, BoardView]) -> bool:
-    if view is None:
-        return False
-    if not known:
-        return True
-    last = known[max(known)]
-    _, ours, theirs = np.intersect1d(view.numbers, last.numbers, return_indices=True)
-    if len(ours) == 0:
-        return True
-    return float(np.linalg.norm(view.pixels[ours] - last.pixels[theirs], axis=1).mean()) > MOVED
-
-
-def _names(sources: Sequence[Source]) -> list[str]:
-    """The sources' own names if they differ, else numbers."""
-    names = [Path(source.name).stem for source in sources]
-    return names if len(set(names)) == len(names) else [f"camera{k + 1}" for k in range(len(names))]

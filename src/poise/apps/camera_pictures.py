@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import colorsys
 from collections.abc import Sequence
 
 import numpy as np
@@ -34,9 +35,13 @@ def draw_coverage(found: Calibrated) -> Image.Image:
         scale = _WIDE / width
         panel = Image.new("RGB", (_WIDE, round(height * scale)), (246, 248, 250))
         draw = ImageDraw.Draw(panel)
-        _thirds(draw, panel.size)
+        for part in (1, 2):
+            draw.line((part * _WIDE / 3, 0, part * _WIDE / 3, panel.height), fill=PALE)
+            draw.line((0, part * panel.height / 3, _WIDE, part * panel.height / 3), fill=PALE)
         for number, view in views.items():
-            colour = LEFT_OUT if number in lens.left_out else _by_error(lens.view_errors.get(number, np.inf))
+            bad = min(lens.view_errors.get(number, np.inf) / _WORST, 1.0)
+            mixed = (round((1 - bad) * a + bad * b) for a, b in zip(GOOD, BAD, strict=True))
+            colour = LEFT_OUT if number in lens.left_out else tuple(mixed)
             for x, y in view.pixels * scale:
                 draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
         text = f"{lens.camera.name}: {lens.error:.2f} px over {len(lens.view_errors)} views"
@@ -55,7 +60,10 @@ def draw_stages(
     parents: Sequence[int],
     height: int = 330,
 ) -> Image.Image:
-    """A row per camera, a column per stage: picture, background, foreground, blobs, lines, labels, body."""
+    """A row per camera, a column per stage: picture, background, foreground, blobs, lines, labels, body.
+
+    All are cut to an upright box around the foreground.
+    """
     rows = []
     for number, camera in enumerate(rig.cameras):
         mask = moment.foregrounds[number]
@@ -70,8 +78,12 @@ def draw_stages(
             "labels": _labels(dim, moment, number, labels),
             "body": _body(dim, camera, joints, parents),
         }
-        box = _around(grey, camera.size)
-        size = (round(height * (box[2] - box[0]) / (box[3] - box[1])), height)
+        wide, tall = camera.size
+        columns = np.flatnonzero((grey > 0).sum(axis=0) > 6)
+        middle, half = float(columns.mean()) if len(columns) else wide / 2, 0.3 * tall
+        left = int(np.clip(middle - half, 0, max(wide - 2 * half, 0)))
+        box = (left, 0, min(int(left + 2 * half), wide), tall)
+        size = (round(height * (box[2] - left) / tall), height)
         cropped = [stage.crop(box).resize(size, Image.Resampling.LANCZOS) for stage in stages.values()]
         titles = list(stages) if number == 0 else [""] * len(stages)
         rows.append(_beside([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
@@ -148,37 +160,13 @@ def _body(
     return image
 
 
-def _around(mask: Array, size: tuple[int, int]) -> tuple[int, int, int, int]:
-    """The bounding box of the foreground with a margin, upright, inside the picture."""
-    width, height = size
-    columns = np.flatnonzero((mask > 0).sum(axis=0) > 6)
-    middle = float(columns.mean()) if len(columns) else width / 2
-    half = 0.3 * height
-    left = int(np.clip(middle - half, 0, max(width - 2 * half, 0)))
-    return left, 0, min(int(left + 2 * half), width), height
-
-
 def _rgb(picture: Array) -> Array:
     return np.ascontiguousarray(picture[..., ::-1])
 
 
 def _hue(number: int) -> Colour:
-    import colorsys
-
     red, green, blue = colorsys.hsv_to_rgb((0.13 + 0.381966 * number) % 1.0, 0.55, 1.0)
     return round(255 * red), round(255 * green), round(255 * blue)
-
-
-def _by_error(error: float) -> Colour:
-    part = min(error / _WORST, 1.0)
-    red, green, blue = (round((1 - part) * a + part * b) for a, b in zip(GOOD, BAD, strict=True))
-    return red, green, blue
-
-
-def _thirds(draw: ImageDraw.ImageDraw, size: tuple[int, int]) -> None:
-    for part in (1, 2):
-        draw.line((part * size[0] / 3, 0, part * size[0] / 3, size[1]), fill=PALE)
-        draw.line((0, part * size[1] / 3, size[0], part * size[1] / 3), fill=PALE)
 
 
 def _titled(panel: Image.Image, title: str) -> Image.Image:
@@ -201,11 +189,8 @@ def _beside(panels: Sequence[Image.Image]) -> Image.Image:
 
 
 def _below(rows: Sequence[Image.Image]) -> Image.Image:
-    page = Image.new(
-        "RGB",
-        (max(row.width for row in rows), sum(row.height for row in rows) + _RIM * (len(rows) - 1)),
-        PAPER,
-    )
+    height = sum(row.height for row in rows) + _RIM * (len(rows) - 1)
+    page = Image.new("RGB", (max(row.width for row in rows), height), PAPER)
     top = 0
     for row in rows:
         page.paste(row, (0, top))

@@ -26,7 +26,7 @@ from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import optical_layout
 from poise.motion.world import facing_directions
-from poise.types import Array
+from poise.types import Array, Progress
 from poise.vision.background import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
@@ -70,6 +70,10 @@ def open_cameras(rig: Rig, videos: Sequence[str | Path]) -> Cameras:
         raise InvalidValueError(
             f"give a video for each of the {len(rig)} cameras, in their order; got {len(videos)}"
         )
+
+    def words(size: tuple[int, int]) -> str:
+        return f"{size[0]}x{size[1]}"
+
     notes: list[str] = []
     if len(videos) < len(rig):
         rig = Rig(rig.cameras[: len(videos)])
@@ -82,12 +86,12 @@ def open_cameras(rig: Rig, videos: Sequence[str | Path]) -> Cameras:
             kept.append((camera, source))
         elif (fitting := camera.resized(source.size)) is not None:
             notes.append(
-                f"{source.name} is {_words(source.size)}, not {_words(camera.size)}: {camera.name} is scaled"
+                f"{source.name} is {words(source.size)}, not {words(camera.size)}: {camera.name} is scaled"
             )
             kept.append((fitting, source))
         else:
             notes.append(
-                f"{source.name} is {_words(source.size)}, but {camera.name} was calibrated at {_words(camera.size)}, "
+                f"{source.name} is {words(source.size)}, but {camera.name} was calibrated at {words(camera.size)}, "
                 "which has another aspect ratio: it is left out"
             )
             source.close()
@@ -106,7 +110,7 @@ def perform_take(
     live: bool = False,
     colours: Colours = WHITE,
     record: Path | None = None,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress = lambda _done, _all: None,
     answer: Callable[[WatchedMoment], None] = lambda _watched: None,
     go_on: Callable[[], bool] = lambda: True,
 ) -> CameraTake:
@@ -115,7 +119,14 @@ def perform_take(
     `answer` is called with every moment as soon as it is known. A live take ends with Ctrl-C, or when `go_on` returns
     false.
     """
-    with _in_step(cameras, sync, live=live) as steps:
+    if live and sync != "time":
+        raise InvalidValueError(f"live pictures are aligned as they arrive; {sync!r} is for videos")
+    offsets = None if live else offsets_by(sync, cameras.sources)
+    for source, offset in zip(cameras.sources, offsets or (), strict=offsets is not None):
+        if offset:
+            when = f"{abs(offset):.3f} s {'after' if offset > 0 else 'before'}"
+            cameras.notes.append(f"{source.name} begins {when} {cameras.sources[0].name}, by the {sync}")
+    with LiveStep(cameras.sources) if live else InStep(cameras.sources, offsets=offsets) as steps:
         recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
         moments = iter(steps if recorder is None else recorder.recording(steps))
         backgrounds, first = _rooms(cameras, moments, empty, background, steps.fps)
@@ -127,8 +138,11 @@ def perform_take(
             for number, step in enumerate(chain(first, moments)):
                 if not go_on():
                     break
-                watched.append(_since_arrival(watcher.step(step.pictures, step.time), step))
-                answer(watched[-1])
+                seen = watcher.step(step.pictures, step.time)
+                if step.arrived is not None:  # live pictures: the time is counted from their arrival
+                    seen = replace(seen, seconds=time.monotonic() - step.arrived)
+                watched.append(seen)
+                answer(seen)
                 progress(number + 1, total)
         except KeyboardInterrupt:
             pass
@@ -139,17 +153,23 @@ def perform_take(
     return CameraTake(watched, steps.fps, notes)
 
 
-def _since_arrival(watched: WatchedMoment, step: Step) -> WatchedMoment:
-    """The same moment with its time counted from the arrival of its pictures, if they are live."""
-    if step.arrived is None:
-        return watched
-    return replace(watched, seconds=time.monotonic() - step.arrived)
-
-
 def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
-    """Notes on a run for the user: performer not found, inconsistent cameras, long absences."""
-    notes = _long_not_seen(rig, labels, watched)
-    if not any(moment.frame is not None for moment in watched):
+    """Notes on a run for the user: performer not found, inconsistent cameras, cameras and markers long not seen."""
+    found, notes = [entry for entry in watched if entry.frame is not None], list[str]()
+    if found:
+        counts = np.array([[len(blobs) for blobs in entry.moment.blobs] for entry in found])
+        looked = np.array([[mask is not None for mask in entry.moment.foregrounds] for entry in found])
+        unseen = np.array([~entry.moment.sighting.is_seen for entry in found])
+        others, times = counts.max(axis=1) >= FEWEST, [entry.time for entry in found]
+        for camera, empty in zip(rig.cameras, ((counts == 0) & looked).T, strict=True):
+            if stretch := _longest(empty & others, times):
+                notes.append(f"{camera.name} saw no marker for {stretch}; the others continued")
+        stretches = [
+            (label, _longest(gone & others, times)) for label, gone in zip(labels, unseen.T, strict=True)
+        ]
+        if listed := "; ".join(f"{label} for {stretch}" for label, stretch in stretches if stretch):
+            notes.append(f"hidden from all cameras, so placed by the library: {listed}")
+    else:
         notes.append(
             "the performer was never found: too few markers were seen, or in a pose that the library lacks"
         )
@@ -161,26 +181,6 @@ def what_went_wrong(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMo
                 f"only {100 * share:.0f} % of the markers are at one position for all cameras: "
                 "check that the camera file belongs to these cameras, in this order, and that none has moved"
             )
-    return notes
-
-
-def _long_not_seen(rig: Rig, labels: Sequence[str], watched: Sequence[WatchedMoment]) -> list[str]:
-    """Cameras that saw no marker while others did, and markers that no camera saw."""
-    found = [entry for entry in watched if entry.frame is not None]
-    if not found:
-        return []
-    counts = np.array([[len(blobs) for blobs in entry.moment.blobs] for entry in found])
-    looked = np.array([[mask is not None for mask in entry.moment.foregrounds] for entry in found])
-    unseen = np.array([~entry.moment.sighting.is_seen for entry in found])
-    others, times, notes = counts.max(axis=1) >= FEWEST, [entry.time for entry in found], list[str]()
-    for camera, empty in zip(rig.cameras, ((counts == 0) & looked).T, strict=True):
-        if stretch := _longest(empty & others, times):
-            notes.append(f"{camera.name} saw no marker for {stretch}; the others continued")
-    stretches = [
-        (label, _longest(gone & others, times)) for label, gone in zip(labels, unseen.T, strict=True)
-    ]
-    if listed := "; ".join(f"{label} for {stretch}" for label, stretch in stretches if stretch):
-        notes.append(f"hidden from all cameras, so placed by the library: {listed}")
     return notes
 
 
@@ -216,35 +216,25 @@ class Recorder:
             video.close()
 
 
-def _in_step(cameras: Cameras, sync: str, *, live: bool) -> InStep:
-    if not live:
-        offsets = offsets_by(sync, cameras.sources)
-        for source, offset in zip(cameras.sources, offsets, strict=True):
-            if offset:
-                when = f"{abs(offset):.3f} s {'after' if offset > 0 else 'before'}"
-                cameras.notes.append(f"{source.name} begins {when} {cameras.sources[0].name}, by the {sync}")
-        return InStep(cameras.sources, offsets=offsets)
-    if sync != "time":
-        raise InvalidValueError(f"live pictures are aligned as they arrive; {sync!r} is for videos")
-    return LiveStep(cameras.sources)
-
-
 def _rooms(
     cameras: Cameras, moments: Iterator[Step], empty: float, background: Sequence[str | Path], fps: float
 ) -> tuple[list[Background], list[Step]]:
     """Each camera's empty room, from separate videos or the first seconds; and the step that was read too far."""
+    sources = cameras.sources
     if background:
-        if len(background) != len(cameras.sources):
+        if len(background) != len(sources):
             raise InvalidValueError(
-                f"expected a background for each of the {len(cameras.sources)} cameras; got {len(background)}"
+                f"expected a background for each of the {len(sources)} cameras; got {len(background)}"
             )
-        return [Background.of_frames(_pictures(open_source(place)), fps=fps) for place in background], []
-    rooms: list[list[Array]] = [[] for _ in cameras.sources]
+        backgrounds = []
+        for source in map(open_source, background):
+            backgrounds.append(Background.of_frames((entry[1] for entry in iter(source.read, None)), fps=fps))
+            source.close()
+        return backgrounds, []
+    rooms: list[list[Array]] = [[] for _ in sources]
     for step in moments:
         if step.time >= empty - 0.5 / fps:
-            return [_room(room, source, fps) for room, source in zip(rooms, cameras.sources, strict=True)], [
-                step
-            ]
+            return [_room(room, source, fps) for room, source in zip(rooms, sources, strict=True)], [step]
         for room, picture in zip(rooms, step.pictures, strict=True):
             if picture is not None:
                 room.append(picture)
@@ -261,16 +251,6 @@ def _room(frames: Sequence[Array], source: Source, fps: float) -> Background:
     lights = np.array([frame.mean() for frame in frames])
     usual = np.flatnonzero(np.abs(lights - np.median(lights)) < FLASH)
     return Background.of_frames((frames[int(k)] for k in usual), fps=fps)
-
-
-def _pictures(source: Source) -> Iterator[Array]:
-    while (entry := source.read()) is not None:
-        yield entry[1]
-    source.close()
-
-
-def _words(size: tuple[int, int]) -> str:
-    return f"{size[0]}x{size[1]}"
 
 
 NINE = ("LFHD", "LFIN", "RFIN", "LTOE", "RTOE", "LSHO", "RSHO", "LFWT", "RFWT")
@@ -303,7 +283,12 @@ def before_cameras(clip: Motion, *, fps: float = 60.0, seconds: float | None = N
     take = take[: max(2, round(seconds * fps))] if seconds is not None else take
     x, _, z = facing_directions(take).mean(axis=0)
     take = moved(take, turn=-float(np.arctan2(x, z)))
-    return take.with_frames(_in_the_middle(take.root_positions), take.rotations)
+    places, frames = take.root_positions.copy(), np.arange(len(take))
+    places[:, (0, 2)] -= take.root_positions[:, (0, 2)].mean(axis=0)
+    if np.linalg.norm(places[:, (0, 2)], axis=1).max() > STILL_IN_PLACE:
+        for axis in (0, 2):
+            places[:, axis] -= np.polyval(np.polyfit(frames, places[:, axis], min(3, len(take) - 1)), frames)
+    return take.with_frames(places, take.rotations)
 
 
 def simulator_of(
@@ -329,7 +314,7 @@ def film(
     *,
     empty: float = 1.0,
     late: float = 0.0,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress = lambda _done, _all: None,
 ) -> Filmed:
     """Write a video per camera, beginning with `empty` seconds of the empty room, the camera file and the truth.
 
@@ -343,13 +328,19 @@ def film(
     videos = tuple(folder / f"{camera.name}.avi" for camera in cameras)
     leads = [round((empty + late * waits) * fps) for waits in reversed(range(len(videos)))]
     done, total = 0, sum(leads) + len(videos) * frames
+
+    def counted(pictures: Iterable[Picture]) -> Iterator[Picture]:
+        for number, picture in enumerate(pictures, start=done + 1):
+            yield picture
+            progress(number, total)
+
     for number, (video, lead) in enumerate(zip(videos, leads, strict=True)):
         taken = (simulator.picture(frame, number) for frame in range(frames))
         pictures = chain(simulator.empty_room(number, lead), taken)
         if late:
             clap = lead / fps - 0.5 * empty
             write_clap(video.with_suffix(".wav"), at=clap, seconds=(lead + frames) / fps, seed=number)
-        write_video(video, _counted(pictures, done, total, progress), fps=fps, size=cameras[number].size)
+        write_video(video, counted(pictures), fps=fps, size=cameras[number].size)
         done += lead + frames
     save_rig(simulator.rig, folder / CAMERAS_FILE)
     truth = tuple(folder / name for name in TRUTH)
@@ -366,23 +357,3 @@ def seen_shares(simulator: Simulator, *, moments: int = 60) -> tuple[dict[str, f
     shares = (counts >= 2).mean(axis=0), (counts == 0).mean(axis=0)
     by_two, by_none = (dict(zip(simulator.truth.labels, map(float, share), strict=True)) for share in shares)
     return by_two, by_none
-
-
-def _counted(
-    pictures: Iterable[Picture], done: int, total: int, progress: Callable[[int, int], None]
-) -> Iterator[Picture]:
-    for number, picture in enumerate(pictures, start=1):
-        yield picture
-        progress(done + number, total)
-
-
-def _in_the_middle(places: Array) -> Array:
-    """Roots about the middle, without travel if it leads away."""
-    flat = places.copy()
-    flat[:, (0, 2)] -= places[:, (0, 2)].mean(axis=0)
-    if np.linalg.norm(flat[:, (0, 2)], axis=1).max() <= STILL_IN_PLACE:
-        return flat
-    frames = np.arange(len(places))
-    for axis in (0, 2):
-        flat[:, axis] -= np.polyval(np.polyfit(frames, flat[:, axis], min(3, len(places) - 1)), frames)
-    return flat

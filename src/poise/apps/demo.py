@@ -64,23 +64,18 @@ def demo(
     acted = time.perf_counter() - start
     files = tuple(_files(motion, folder / action, step))
     step("posing by three handles")
-    handles = _reaching_up(motion)
+    middle = motion[len(motion) // 2]
+    places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
+    handles = {
+        role: places[middle.skeleton.index(role)] for role in ("left_foot", "right_foot", "right_hand")
+    }
+    handles["right_hand"] = handles["right_hand"] + LIFT  # both feet stay where they are
     model = UniversalPrior(motion.skeleton)
     constraints = [Position(joint, target) for joint, target in handles.items()]
     solve(model, constraints)  # compiles, so that the next solve shows the time of a pose
     posed = solve(model, constraints)
     picture = save_picture(posed.pose, folder / "pose.png", handles=handles)
     return Demo(motion, acted, files, posed, picture)
-
-
-def _reaching_up(motion: Motion) -> dict[str, np.ndarray]:
-    """Both feet at their positions in the middle of a motion, and the right hand above its own."""
-    middle = motion[len(motion) // 2]
-    places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
-    joints = {
-        joint: places[middle.skeleton.index(joint)] for joint in ("left_foot", "right_foot", "right_hand")
-    }
-    return joints | {"right_hand": joints["right_hand"] + LIFT}
 
 
 def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:
@@ -90,9 +85,8 @@ def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:
         start = time.perf_counter()
         save(motion, path)
         seconds = time.perf_counter() - start
-        yield Written(
-            path, path.stat().st_size, seconds, None if extension == ".png" else verified_mm(motion, path)
-        )
+        off = None if extension == ".png" else verified_mm(motion, path)
+        yield Written(path, path.stat().st_size, seconds, off)
 
 
 def verified_mm(motion: Motion, path: Path) -> float:
@@ -100,16 +94,13 @@ def verified_mm(motion: Motion, path: Path) -> float:
     again = read(path)
     if not isinstance(again, Motion) or len(again) != len(motion):
         raise PoiseError(f"reading {path} back should give {motion!r}; it gave {again!r}")
-    difference = 1000.0 * float(np.abs(_positions(motion, motion) - _positions(again, motion)).max())
+    skeleton = motion.skeleton
+    names = [name for name, end in zip(skeleton.names, skeleton.is_end_site, strict=True) if not end]
+    places = []
+    for one in (motion, again):
+        positions, _ = world_transforms(one.skeleton, one.root_positions, one.rotations)
+        places.append(positions[:, [one.skeleton.index(name) for name in names]])
+    difference = 1000.0 * float(np.abs(places[0] - places[1]).max())
     if not difference < LARGEST_DIFFERENCE_MM:
         raise PoiseError(f"reading {path} back moves joints by up to {difference:.3g} mm")
     return difference
-
-
-def _positions(motion: Motion, like: Motion) -> np.ndarray:
-    """World positions of the rotating joints, in the order of the other motion's skeleton."""
-    positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
-    names = [
-        name for name, end in zip(like.skeleton.names, like.skeleton.is_end_site, strict=True) if not end
-    ]
-    return positions[:, [motion.skeleton.index(name) for name in names]]

@@ -17,8 +17,34 @@ def describe(value: Motion | Markers) -> dict[str, Any]:
     `joints` counts rotating joints; end sites are counted separately. Keys that do not apply to a marker recording are
     present and empty, so that one script can read both.
     """
-    about = _about_motion(value) if isinstance(value, Motion) else _about_markers(value)
     origin = value.origin
+    if isinstance(value, Motion):
+        skeleton = value.skeleton
+        turning = [name for name, order in zip(skeleton.names, skeleton.orders, strict=True) if order]
+        about = {
+            "kind": "motion",
+            "joints": len(turning),
+            "end_sites": len(skeleton) - len(turning),
+            "joint_names": turning,
+            "height_m": round(skeleton.height, 4),
+            "roles": dict(skeleton.roles),
+            "still_joints": list(still_joints(value)),
+        }
+    else:
+        unseen = np.isnan(value.points).any(axis=2)
+        about = {
+            "kind": "markers",
+            "markers": len(value.labels),
+            "marker_names": list(value.labels),
+            "gaps_percent": round(100.0 * float(unseen.mean()), 3) if unseen.size else 0.0,
+            "markers_with_gaps": [
+                label for label, gaps in zip(value.labels, unseen.any(axis=0), strict=True) if gaps
+            ],
+            "joints": 0,
+            "height_m": None,
+            "roles": {},
+            "still_joints": [],
+        }
     return {
         "name": value.name,
         "path": origin.path,
@@ -34,35 +60,4 @@ def describe(value: Motion | Markers) -> dict[str, Any]:
         **about,
         "notes": list(origin.notes),
         "warnings": list(origin.warnings),
-    }
-
-
-def _about_motion(motion: Motion) -> dict[str, Any]:
-    skeleton = motion.skeleton
-    turning = [name for name, order in zip(skeleton.names, skeleton.orders, strict=True) if order]
-    return {
-        "kind": "motion",
-        "joints": len(turning),
-        "end_sites": len(skeleton) - len(turning),
-        "joint_names": turning,
-        "height_m": round(skeleton.height, 4),
-        "roles": dict(skeleton.roles),
-        "still_joints": list(still_joints(motion)),
-    }
-
-
-def _about_markers(markers: Markers) -> dict[str, Any]:
-    unseen = np.isnan(markers.points).any(axis=2)
-    return {
-        "kind": "markers",
-        "markers": len(markers.labels),
-        "marker_names": list(markers.labels),
-        "gaps_percent": round(100.0 * float(unseen.mean()), 3) if unseen.size else 0.0,
-        "markers_with_gaps": [
-            label for label, gaps in zip(markers.labels, unseen.any(axis=0), strict=True) if gaps
-        ],
-        "joints": 0,
-        "height_m": None,
-        "roles": {},
-        "still_joints": [],
     }

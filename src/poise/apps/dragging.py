@@ -7,7 +7,6 @@ nothing returns the recording, and the body's other ends stay in place unless th
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -22,11 +21,12 @@ from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Problem, Settings
-from poise.types import Array
+from poise.types import Array, Progress
 
 PLANTED = ("left_foot", "right_foot")
 STEADY = ("head", "left_hand", "right_hand")
 STEADY_TOLERANCE = 0.05  # metres: tolerance of the other ends
+GIVES_WAY = 1e-3  # variance of the root, which gives way a little before the body breaks
 EASE = 0.25  # seconds before and after the path for blending in and out
 
 
@@ -49,28 +49,24 @@ class Edit:
 
 
 def drag(
-    prior: Prior,
-    clip: Motion,
-    handle: str,
-    path: Path3,
-    *,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    prior: Prior, clip: Motion, handle: str, path: Path3, *, progress: Progress = lambda _done, _all: None
 ) -> Edit:
     """The clip with its handle on the path; frames outside the path and its ease are unchanged."""
     prior = prior.on_body(clip.skeleton)
     space = prior.space
     joint = space.skeleton.index(handle)
-    others = [
-        role
-        for role in (*PLANTED, *STEADY)
-        if role in clip.skeleton.roles and space.skeleton.index(role) != joint
-    ]
-    names = [handle, *others]
+    known = [role for role in (*PLANTED, *STEADY) if role in clip.skeleton.roles]
+    names = [handle, *(role for role in known if space.skeleton.index(role) != joint)]
     truth = space.q_from_frames(clip.root_positions, clip.rotations)
     recorded = np.stack([space.handle_positions(q, space.handles(names))[0] for q in truth])
     targets = recorded.copy()
     targets[:, 0] += displacements(path, recorded[:, 0], clip.fps)
-    problem = _problem(prior, names)
+    constraints = [
+        Position(name, (0.0, 0.0, 0.0), tolerance=STEADY_TOLERANCE if name in STEADY and number else None,
+                 priority=int(number > 0))
+        for number, name in enumerate(names)
+    ]  # fmt: skip
+    problem = Problem(space, constraints, root="solved", limits=prior.limits, settings=Settings())
     guide = prior.guide(space.handles(names))
     poses, unmet = truth.copy(), []
     for frame in np.flatnonzero(np.any(targets[:, 0] != recorded[:, 0], axis=1)):
@@ -78,9 +74,7 @@ def drag(
         problem.with_targets(targets[frame])
         metric = np.zeros((space.freedoms, space.freedoms))
         metric[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = covariance
-        metric[range(ROOT_FREEDOMS), range(ROOT_FREEDOMS)] = (
-            1e-3  # the root gives way a little before the body breaks
-        )
+        metric[range(ROOT_FREEDOMS), range(ROOT_FREEDOMS)] = GIVES_WAY
         _, _, errors = problem.run(poses[frame], mean, metric)
         if np.linalg.norm(errors[:3]) > problem.settings.tolerance:
             unmet.append(int(frame))
@@ -100,13 +94,10 @@ def displacements(path: Path3, recorded: Float[Array, "frames 3"], fps: float) -
         raise InvalidValueError(
             f"the path runs from {path.times[0]:g} to {path.times[-1]:g} s; the clip lasts {times[-1]:g} s"
         )
-    points = path.points
+    points, inside = path.points, curve_through(path.times, path.points, times)
     if not path.relative:
         at = np.clip(np.rint(path.times * fps).astype(int), 0, len(recorded) - 1)
-        points = points - recorded[at]
-        inside = curve_through(path.times, path.points, times) - recorded
-    else:
-        inside = curve_through(path.times, points, times)
+        points, inside = points - recorded[at], inside - recorded
     fade_in = smoothstep((times - path.times[0]) / EASE + 1.0)[:, None]
     fade_out = smoothstep((path.times[-1] - times) / EASE + 1.0)[:, None]
     outside = np.where(times[:, None] < path.times[0], points[0], points[-1])
@@ -129,15 +120,11 @@ def read_path(path: Path, *, relative: bool = False) -> Path3:
         except ValueError:
             if not rows and number == 1:
                 continue
-            raise ParseError(
-                f"expected four numbers time,x,y,z; got {row!r:.200}", path=path, line=number
-            ) from None
+            words = f"expected four numbers time,x,y,z; got {row!r:.200}"
+            raise ParseError(words, path=path, line=number) from None
         if len(values) != 4 or not np.all(np.abs(values) <= FARTHEST):  # also true for NaN
-            raise ParseError(
-                f"expected four finite numbers time,x,y,z within {FARTHEST:,.0f}; got {row!r:.200}",
-                path=path,
-                line=number,
-            )
+            words = f"expected four finite numbers time,x,y,z within {FARTHEST:,.0f}; got {row!r:.200}"
+            raise ParseError(words, path=path, line=number)
         rows.append(values)
     if not rows:
         raise ParseError("no points; expected rows time,x,y,z in seconds and metres", path=path)
@@ -145,14 +132,3 @@ def read_path(path: Path, *, relative: bool = False) -> Path3:
     if np.any(np.diff(table[:, 0]) < CLOSEST):
         raise ParseError(f"the times must increase from row to row, by {CLOSEST:g} s at least", path=path)
     return Path3(table[:, 0], table[:, 1:], relative=relative)
-
-
-def _problem(prior: Prior, names: list[str]) -> Problem:
-    def constraint(name: str, dragged: bool) -> Position:
-        hard = dragged or name in PLANTED
-        return Position(
-            name, (0.0, 0.0, 0.0), tolerance=None if hard else STEADY_TOLERANCE, priority=int(not dragged)
-        )
-
-    constraints = [constraint(name, number == 0) for number, name in enumerate(names)]
-    return Problem(prior.space, constraints, root="solved", limits=prior.limits, settings=Settings())

@@ -35,8 +35,7 @@ from typing import Annotated
 
 import numpy as np
 
-from poise.apps.constraint_tables import Timed, timed_constraints
-from poise.apps.keyframing_script import Rate
+from poise.apps.keyframing_script import Rate, Timed, timed_constraints
 from poise.capture.fusing import PIXELS, PLACES, TURNS, Feed, fuse
 from poise.capture.sources import read_columns, read_markers
 from poise.errors import InvalidValueError

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from poise.apps.outputs import save
+from poise.apps.outputs import save, save_picture
 from poise.capture.image_files import Points, Shot, check_points
 from poise.capture.people.take import capture_person
 from poise.capture.photos import ALTERNATIVES, Explanation, View, explain, focal_of
-from poise.formats.files import make_folder
 from poise.skeleton.skeleton import Pose
 from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Model, space_of
@@ -79,21 +78,17 @@ def save_alternatives(found: Sequence[Explanation], path: Path, *, onto: Path | 
 
 def save_overlay(shot: Shot, found: Sequence[Explanation], path: Path) -> Path:
     """The photo with the best pose over it, and all poses from the side."""
-    from poise import pictures
     from poise.pictures.overlay import draw_overlay
 
-    make_folder(path.parent)
     poses = [one.space.pose_from_q(one.q) for one in found]
-    return pictures.save(draw_overlay(shot.photo, found[0].views[0].camera, shot.points, poses), path)
+    return save_picture(draw_overlay(shot.photo, found[0].views[0].camera, shot.points, poses), path)
 
 
 def save_found(photo: Image.Image, found: FoundInPhoto, path: Path) -> Path:
     """The photo with the points found and the body over it, and the body from the side."""
-    from poise import pictures
     from poise.pictures.overlay import draw_overlay
 
-    make_folder(path.parent)
-    return pictures.save(draw_overlay(photo, found.body.cameras[0], found.points, [found.pose]), path)
+    return save_picture(draw_overlay(photo, found.body.cameras[0], found.points, [found.pose]), path)
 
 
 def report_found(found: FoundInPhoto) -> dict[str, Any]:
@@ -111,25 +106,16 @@ def report_found(found: FoundInPhoto) -> dict[str, Any]:
 
 def report(found: Sequence[Explanation]) -> dict[str, Any]:
     """The alternatives as JSON."""
-    return {
-        "alternatives": [
-            {
-                "posterior": one.posterior,
-                "log_likelihood": one.log_likelihood,
-                "points_px": {
-                    name: float(distance)
-                    for name, distance in zip(
-                        [name for view in one.views for name in view.points], one.distances, strict=True
-                    )
-                },
-                "root_position": one.q[:3].tolist(),
-                "camera_position": one.views[0].camera.centre.tolist(),
-                "rotations_wxyz": dict(
-                    zip(
-                        one.space.skeleton.names, one.space.pose_from_q(one.q).rotations.tolist(), strict=True
-                    )
-                ),
-            }
-            for one in found
-        ]
-    }
+    alternatives = []
+    for one in found:
+        points, skeleton = [name for view in one.views for name in view.points], one.space.skeleton
+        turns = one.space.pose_from_q(one.q).rotations.tolist()
+        alternatives.append({
+            "posterior": one.posterior,
+            "log_likelihood": one.log_likelihood,
+            "points_px": dict(zip(points, map(float, one.distances), strict=True)),
+            "root_position": one.q[:3].tolist(),
+            "camera_position": one.views[0].camera.centre.tolist(),
+            "rotations_wxyz": dict(zip(skeleton.names, turns, strict=True)),
+        })  # fmt: skip
+    return {"alternatives": alternatives}

@@ -77,25 +77,24 @@ Layer = Callable[[Between, PoseSpace], tuple[Sequence[Sequence[Constraint]], Seq
 
 
 def through_keys(
-    keys: Sequence[PoseKey],
-    *,
-    fps: float,
-    contacts: bool | Sequence[Stance] = True,
-    loop: bool = False,
-    variant: int = 0,
-    layer: Layer = lambda found, _space: ([()] * len(found.motion), ()),
-) -> MotionSolution:
+    keys: Sequence[PoseKey], *, fps: float, contacts: bool | Sequence[Stance] = True, loop: bool = False,
+    variant: int = 0, layer: Layer = lambda found, _space: ([()] * len(found.motion), ()),
+) -> MotionSolution:  # fmt: skip
     """The motion through keys. See `poise.inbetween`."""
     begun, skeleton = clock.perf_counter(), skeleton_of(keys)
     prior, universal = MotionPrior(skeleton), UniversalPrior(skeleton)
     timeline = _Timeline.of(_solved(sorted(keys, key=lambda key: key.time), universal), skeleton, fps)
-    found = timeline.sampled(prior.through(*timeline.looped(), fps=fps) if loop else prior.through(
-        timeline.inside, timeline.poses, fps=fps
-    ), loop=loop)  # fmt: skip
+    inside, poses = timeline.looped() if loop else (timeline.inside, timeline.poses)
+    found = prior.through(inside, poses, fps=fps)
+    found = found.sampled(timeline.when + (timeline.inside[-1] if loop else 0), timeline.keys)
     if variant:
         found = prior.another(found, np.random.default_rng(variant))
     seen = (found.contacts > STANDS) & foot_contacts(found.motion).feet
-    standing = seen if contacts is True else _stood(contacts or (), len(seen), fps)
+    standing = seen if contacts is True else np.zeros_like(seen)
+    for foot, begin, end in () if isinstance(contacts, bool) else contacts:
+        if foot not in SIDES:
+            raise InvalidValueError(f"a foot that stands is one of {', '.join(SIDES)}; got {foot!r}")
+        standing[round(begin * fps) : round(end * fps) + 1, SIDES.index(foot)] = True
     references = rotations.mean(found.motion.rotations)
     references[0] = rotations.IDENTITY
     space = PoseSpace(skeleton, references=references)
@@ -134,15 +133,6 @@ def planted(found: Between, standing: Bool[Array, "frames 2"]) -> list[list[Cons
 def skeleton_of(keys: Sequence[PoseKey]) -> Skeleton:
     """The skeleton of the keys' whole poses; that of the procedural performer if there are none."""
     return next((key.pose.skeleton for key in keys if isinstance(key.pose, Pose)), Body().skeleton)
-
-
-def _stood(contacts: Sequence[Stance], frames: int, fps: float) -> Bool[Array, "frames 2"]:
-    found = np.zeros((frames, 2), dtype=np.bool_)
-    for foot, start, end in contacts:
-        if foot not in SIDES:
-            raise InvalidValueError(f"a foot that stands is one of {', '.join(SIDES)}; got {foot!r}")
-        found[round(start * fps) : round(end * fps) + 1, SIDES.index(foot)] = True
-    return found
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,10 +183,6 @@ class _Timeline:
         own = (back, Frames(roots, turns), ahead)
         return at, Frames(np.concatenate([f.roots for f in own]), np.concatenate([f.turns for f in own]))
 
-    def sampled(self, found: Between, *, loop: bool) -> Between:
-        """The frames of the motion."""
-        return found.sampled(self.when + (self.inside[-1] if loop else 0), self.keys)
-
 
 def _moved(roots: Array, turns: Array, about: Array, turn: Array, to: Array) -> Frames:
     """Frames turned about a point, which goes to another."""
@@ -207,25 +193,21 @@ def _moved(roots: Array, turns: Array, about: Array, turn: Array, to: Array) -> 
 def _solved(keys: Sequence[PoseKey], prior: UniversalPrior) -> list[tuple[PoseKey, Pose]]:
     """All keys with whole poses."""
     whole = [(key.time, key.pose) for key in keys if isinstance(key.pose, Pose)]
-    times, poses = np.array([time for time, _ in whole]), [pose for _, pose in whole]
-    found = []
+    times, last, found = np.array([time for time, _ in whole]), max(len(whole) - 1, 0), []
     for key in keys:
-        pose = key.pose
+        pose, near = key.pose, None
         if not isinstance(pose, Pose):
-            near = _passing(times, poses, key.time, prior.space) if poses else None
+            if whole:  # where a body that goes from pose to pose on straight lines passes at that time
+                roots, turns = (
+                    [getattr(p, name) for _, p in whole] for name in ("root_position", "rotations")
+                )
+                before = np.clip(np.searchsorted(times, [key.time], side="right") - 1, 0, max(last - 1, 0))
+                after = np.minimum(before + 1, last)
+                share = np.clip(
+                    (key.time - times[before]) / np.maximum(times[after] - times[before], 1e-9), 0.0, 1.0
+                )
+                passed = Frames(np.stack(roots), np.stack(turns)).between(before, after, share)
+                near = prior.space.q_from_frames(*passed)[0]
             pose = solve(prior, [Position(name, place) for name, place in pose.items()], start=near).pose
         found.append((key, pose))
     return found
-
-
-def _passing(
-    times: Float[Array, "poses"], poses: Sequence[Pose], time: float, space: PoseSpace
-) -> Float[Array, "size"]:
-    """Where a body that goes from pose to pose on straight lines passes at a time."""
-    frames = Frames(np.stack([p.root_position for p in poses]), np.stack([p.rotations for p in poses]))
-    last = max(len(times) - 1, 0)
-    before = np.clip(np.searchsorted(times, [time], side="right") - 1, 0, max(last - 1, 0))
-    after = np.minimum(before + 1, last)
-    share = np.clip((time - times[before]) / np.maximum(times[after] - times[before], 1e-9), 0.0, 1.0)
-    roots, turns = frames.between(before, after, share)
-    return space.q_from_frames(roots, turns)[0]

@@ -16,18 +16,22 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.apps.inbetweening import PoseKey, Stance, skeleton_of, through_keys
-from poise.apps.keyframing_bearing import balances_of, headings_of, places_of
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import InvalidValueError, PoiseError, SkeletonError
+from poise.geometry.splines import curve_through
+from poise.motion.motion import Motion
 from poise.priors.model_file import load
 from poise.priors.motion.prior import Between
 from poise.priors.prior import Prior
 from poise.priors.terms import Term
 from poise.priors.universal.prior import UniversalPrior
-from poise.skeleton.pose_space import Handle, PoseSpace
-from poise.skeleton.skeleton import Pose
+from poise.skeleton.kinematics import world_transforms
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.roles import SIDES
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
-from poise.solvers.constraints import Constraint, floor
+from poise.solvers.constraints import Constraint, LookAt, Orientation, floor
 from poise.solvers.posture import FORWARD, Manner, Posture
 from poise.solvers.problem import Problem
 from poise.solvers.sequence import Frame, Smoothness, frame_by_frame, solve_motion
@@ -35,6 +39,17 @@ from poise.solvers.solution import MotionSolution
 from poise.solvers.terms import PosePriors
 from poise.types import Array, Progress
 
+Way = Float[Array, "frames 3"]
+
+STEADY = 0.05  # radians: tolerance of the hips' heading
+STRIDE = 1.2  # seconds: window over which the left and right sides of the feet are determined
+APART = 0.03  # metres: smallest lateral distance of the feet in it
+WOBBLE = 0.05  # metres: variation of that distance without a stride
+AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds around a frame at which feet may carry weight
+CLOSE = 0.02  # metres: largest distance of the keys' curve from the recording
+STILL = 0.03  # metres: a handle that moves less counts as pinned ...
+STAYS = 0.3  # ... for at least this many seconds
+SETTLES = 0.05  # seconds at both ends that are left to the path
 _POLL = 0.2  # seconds between checks of a watched file
 
 
@@ -54,11 +69,8 @@ def keyframe(
     script = script if isinstance(script, Script) else read_script(Path(script))
     if script.keys:
         return through_script(script, prior, progress=progress)
-    script = replace(
-        script,
-        keeps_heading=script.keeps_heading and heading,
-        keeps_balance=script.keeps_balance and balance,
-    )
+    heading, balance = script.keeps_heading and heading, script.keeps_balance and balance
+    script = replace(script, keeps_heading=heading, keeps_balance=balance)
     names, weights = script.weights()
     priors = _priors(script, prior, names)
     return _held_pose(script, priors) or keyframe_in(script, priors, weights, progress=progress)
@@ -86,11 +98,7 @@ def inbetween(
 
 
 def through_script(
-    script: Script,
-    prior: Prior | None,
-    *,
-    variant: int = 0,
-    progress: Progress = lambda _done, _all: None,
+    script: Script, prior: Prior | None, *, variant: int = 0, progress: Progress = lambda _done, _all: None
 ) -> MotionSolution:
     """The motion through a script's poses that also follows its handles, pins and constraints, and its models."""
     if len(script.keys) < 2:
@@ -118,15 +126,22 @@ def through_script(
 def _where(script: Script, found: Between) -> list[HeldHandle]:
     """The pins, in place: those without one, where the body has the handle when the pin begins."""
     paths, motion = {path.handle: path for path in script.paths}, found.motion
-    space = PoseSpace(motion.skeleton)
-    pins = []
+    space, pins = PoseSpace(motion.skeleton), []
     for pin in script.pins:
-        at, frame = _place_of(pin, paths.get(pin.handle)), round(pin.start * script.fps)
-        if at is None:
+        if (placed := _placed(pin, paths.get(pin.handle))) is None:
+            frame = round(pin.start * script.fps)
             q = space.q_from_frames(motion.root_positions[frame], motion.rotations[frame])
-            at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
-        pins.append(replace(pin, at=at))
+            placed = replace(pin, at=space.handle_positions(q, space.handles([pin.handle]))[0][0])
+        pins.append(placed)
     return pins
+
+
+def _placed(pin: HeldHandle, path: HandlePath | None) -> HeldHandle | None:
+    """The pin at its own position, else at that of its handle's path; None if neither is given."""
+    if pin.at is not None or path is None:
+        return pin if pin.at is not None else None
+    at = path.at(np.array([pin.start]))[0]
+    return replace(pin, at=at) if np.all(np.isfinite(at)) else None
 
 
 def keyframe_in(
@@ -137,13 +152,13 @@ def keyframe_in(
     progress: Progress = lambda _done, _all: None,
 ) -> MotionSolution:
     """The motion of a script under priors of one skeleton, with each frame's weights over them."""
-    made = solve_motion(
-        priors,
-        plan(script, priors, weights),
-        fps=script.fps,
-        smoothness=_smoothness(script),
-        progress=progress,
-    )
+    usual, frames = Smoothness(), plan(script, priors, weights)
+    if script.smoothness == 0.0:
+        smoothness = replace(usual, rounds=0)  # frames are independent
+    else:  # twice the smoothness is half the accelerations
+        turning, moving = usual.turning / script.smoothness, usual.moving / script.smoothness
+        smoothness = replace(usual, turning=turning, moving=moving)
+    made = solve_motion(priors, frames, fps=script.fps, smoothness=smoothness, progress=progress)
     return replace(made, name=script.name)
 
 
@@ -165,15 +180,65 @@ def _held_pose(script: Script, priors: Sequence[Prior]) -> MotionSolution | None
 
 
 def plan(
-    script: Script,
-    priors: Sequence[Prior],
-    weights: Float[Array, "frames styles"],
-    *,
+    script: Script, priors: Sequence[Prior], weights: Float[Array, "frames styles"], *,
     span: tuple[int, int] = (0, sys.maxsize),
-) -> list[Frame]:
+) -> list[Frame]:  # fmt: skip
     """The constraints of all frames, or of a range of them."""
     _check_handles(script, priors[0])
     return _frames(script, _with_pins(script, priors, weights), weights, priors[0], span)
+
+
+def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, fps: float = 30.0) -> str:
+    """A script whose handles follow a recording, by the few keys of their paths; handles at rest are pinned."""
+    if not handles:
+        raise InvalidValueError("name at least one handle for the keys, such as left_foot and right_hand")
+    if len(clip) < 2:
+        raise InvalidValueError("keys need a clip of two frames or more; got one")
+    times = np.arange(len(clip)) / clip.fps
+    positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+    text = f"# Taken from {clip.name or 'a clip'}.\nduration = {times[-1]:.3f}\nfps = {fps:g}\nfloor = true\n"
+    for handle in handles:
+        way, inside = positions[:, clip.skeleton.index(handle)], np.zeros(len(times), dtype=np.bool_)
+        stays = _resting_spans(way, clip.fps)
+        for first, last in stays:
+            inside[first + 1 : last + 1] = True
+        moving = np.flatnonzero(~inside)
+        text += f"\n[handles.{handle}]\nkeys = [\n"
+        for key in moving[fewest_keys(times[moving], way[moving], close)]:
+            at = ", ".join(f"{value:.3f}" for value in way[key])
+            text += f"  {{ time = {times[key]:.3f}, at = [{at}] }},\n"
+        text += "]\n"
+        for first, last in stays:
+            span = f"from = {times[first]:.3f}\nto = {times[last]:.3f}"
+            text += f'\n[[pins]]\nhandle = "{handle}"\n{span}\n'
+    return text
+
+
+def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: float) -> list[int]:
+    """Indices of keys whose curve stays close to all points: both ends, then where the curve is farthest off."""
+    chosen = sorted({0, len(times) - 1})
+    while len(chosen) < len(times):
+        curve = curve_through(times[chosen], points[chosen], times)
+        off = np.linalg.norm(curve - points, axis=1)
+        if off.max() <= close:
+            break
+        chosen = sorted({*chosen, int(off.argmax())})
+    return chosen
+
+
+def _resting_spans(way: Float[Array, "n 3"], fps: float) -> list[tuple[int, int]]:
+    """Frame ranges in which a point stays within a small ball for a while, without a margin at both ends."""
+    spans, first = [], 0
+    while first < len(way):
+        away = np.linalg.norm(way[first:] - way[first], axis=1) > STILL
+        last = first + (int(away.argmax()) if away.any() else len(away)) - 1
+        margin = round(SETTLES * fps)
+        if (last - first - 2 * margin) / fps >= STAYS:
+            spans.append((first + margin, last - margin))
+            first = last + 1
+        else:
+            first += 1
+    return spans
 
 
 def watched(path: Path, *, pause: Callable[[float], None] = time.sleep) -> Iterator[None]:
@@ -201,55 +266,34 @@ def _priors(script: Script, prior: Prior, names: Sequence[str]) -> list[Prior]:
 
 
 def _check_handles(script: Script, prior: Prior) -> None:
-    for handle in (*(path.handle for path in script.paths), *(turn.handle for turn in script.turns)):
-        _named(f"handles.{handle.joint}", handle, prior)
-    for number, pin in enumerate(script.pins, start=1):
-        _named(f"pins[{number}].handle", pin.handle, prior)
-
-
-def _named(place: str, handle: Handle, prior: Prior) -> None:
-    try:
-        prior.space.skeleton.index(handle.joint)
-    except PoiseError as error:
-        raise PoiseError(f"{place}: {error}") from error
-
-
-def _smoothness(script: Script) -> Smoothness:
-    """Twice the smoothness is half the accelerations; with zero, frames are independent."""
-    usual = Smoothness()
-    if script.smoothness == 0.0:
-        return replace(usual, rounds=0)
-    return replace(usual, turning=usual.turning / script.smoothness, moving=usual.moving / script.smoothness)
+    handles = [path.handle for path in script.paths] + [turn.handle for turn in script.turns]
+    placed = [(f"handles.{handle.joint}", handle) for handle in handles]
+    pinned = [(f"pins[{number}].handle", pin.handle) for number, pin in enumerate(script.pins, start=1)]
+    for place, handle in placed + pinned:
+        try:
+            prior.space.skeleton.index(handle.joint)
+        except PoiseError as error:
+            raise PoiseError(f"{place}: {error}") from error
 
 
 def _with_pins(
     script: Script, priors: Sequence[Prior], weights: Float[Array, "frames styles"]
 ) -> list[HandlePath]:
     """Paths that stand still while their handles are pinned."""
-    paths = {path.handle: path for path in script.paths}
+    paths, space = {path.handle: path for path in script.paths}, priors[0].space
     open_pins = []
     for pin in script.pins:
-        at = _place_of(pin, paths.get(pin.handle))
-        if at is None:
+        if (placed := _placed(pin, paths.get(pin.handle))) is None:
             open_pins.append(pin)
         else:
-            paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
+            paths[pin.handle] = _pinned(paths.get(pin.handle), placed)
     for pin in open_pins:  # the body's handle position when the pin begins
         count = int(np.ceil(pin.start * script.fps - 1e-6)) + 1
         frames = _frames(script, list(paths.values()), weights, priors[0], (0, count))
-        space = priors[0].space
         q = frame_by_frame(priors, frames, space, fps=script.fps)[-1]
         at = space.handle_positions(q, space.handles([pin.handle]))[0][0]
         paths[pin.handle] = _pinned(paths.get(pin.handle), replace(pin, at=at))
     return list(paths.values())
-
-
-def _place_of(pin: HeldHandle, path: HandlePath | None) -> Float[Array, "3"] | None:
-    """The pin's own position, else that of its handle's path; None if neither is given."""
-    if pin.at is not None or path is None:
-        return pin.at
-    at = path.at(np.array([pin.start]))[0]
-    return at if np.all(np.isfinite(at)) else None
 
 
 def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
@@ -260,8 +304,7 @@ def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
         return HandlePath(pin.handle, times, points, still, ("none", "none"))
     kept = (path.times < pin.start - 1e-9) | (path.times > pin.end + 1e-9)
     order = np.argsort(np.concatenate([path.times[kept], times]))
-    before = [ease for ease, keep in zip(path.eases, kept, strict=True) if keep]
-    eases = [*before, "none", path.eases[0]]
+    eases = [*(ease for ease, keep in zip(path.eases, kept, strict=True) if keep), "none", path.eases[0]]
     return replace(
         path,
         times=np.concatenate([path.times[kept], times])[order],
@@ -272,20 +315,19 @@ def _pinned(path: HandlePath | None, pin: HeldHandle) -> HandlePath:
 
 
 def _frames(
-    script: Script,
-    paths: Sequence[HandlePath],
-    weights: Float[Array, "frames styles"],
-    prior: Prior,
+    script: Script, paths: Sequence[HandlePath], weights: Float[Array, "frames styles"], prior: Prior,
     span: tuple[int, int],
-) -> list[Frame]:
+) -> list[Frame]:  # fmt: skip
     """The constraints of every frame of a span."""
     some = slice(*span)
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
     skeleton, times = prior.space.skeleton, script.times[some]
-    places = places_of(paths, skeleton)
-    facing = headings_of(script, places, skeleton, times)
-    carried = balances_of(script, places, skeleton, times)
+    at = {skeleton.index(path.handle.joint): path for path in paths if path.handle.offset == (0.0, 0.0, 0.0)}
+    places = {role: at[skeleton.index(role)] for role in skeleton.roles if skeleton.index(role) in at}
+    ways = _forward(script, places, times)
+    facing = _headings(script, places, skeleton, ways)
+    carried = _balances(script, places, skeleton, times, ways)
     followed = follow(paths, script.turns, times)
     for timed in script.constraints:
         for frame in np.flatnonzero(timed.holds(script.times)[some]):
@@ -296,3 +338,78 @@ def _frames(
             followed, facing, carried, weights[some].tolist(), strict=True
         )
     ]
+
+
+# --- the soft default posture of a keyed body ------------------------------------------------------------------------
+#
+# Its hips face the walking direction of the feet, its weight is over them. Two feet at one moment do not determine the
+# heading; over a stride, one is to the left of the other. In a stride one foot carries the body, which falls from one
+# to the next; within a third of a second before and after, both do.
+
+
+def _headings(
+    script: Script, places: dict[str, HandlePath], skeleton: Skeleton, ways: Way
+) -> Iterator[list[Constraint]]:
+    """Soft hip headings: from the script, else from its feet, unless other keys say where the body faces."""
+    turned = any(isinstance(timed.constraint, Orientation | LookAt) for timed in script.constraints)
+    besides = any(role.startswith(SIDES) and not role.endswith("_foot") for role in places)
+    free = script.keeps_heading and not (script.turns or turned or besides)
+    asked = "pelvis" in skeleton.roles and (script.heading is not None or free)
+    for way in ways:
+        known = asked and np.all(np.isfinite(way))
+        yield [bearing.facing(way, skeleton, at=np.zeros(3), tolerance=STEADY)] if known else []
+
+
+def _forward(script: Script, places: dict[str, HandlePath], times: Float[Array, "frames"]) -> Way:
+    """The forward direction: from the script, else perpendicular to the feet's left-right direction over a stride.
+
+    NaN without feet or if they cross.
+    """
+    if script.heading is not None:
+        return np.tile(np.array(script.heading, dtype=np.float64), (len(times), 1))
+    if not all(f"{side}_foot" in places for side in SIDES):
+        return np.full((len(times), 3), np.nan)
+    left, right = (places[f"{side}_foot"].at(script.times)[:, [0, 2]] for side in SIDES)
+    half = round(0.5 * STRIDE * script.fps)
+    first = np.clip(np.rint(times * script.fps).astype(int) - half, 0, max(len(left) - 2 * half - 1, 0))
+    return np.array([_across((left - right)[one : one + 2 * half + 1]) for one in first])
+
+
+def _across(apart: Float[Array, "moments 2"]) -> Float[Array, "3"]:
+    """The forward direction from the vectors between right and left foot: perpendicular to their least variation.
+
+    Striding feet pass each other along the walking direction, not across it.
+    """
+    known = apart[np.all(np.isfinite(apart), axis=1)]
+    if len(known) == 0:
+        return np.full(3, np.nan)
+    mean, away = known.mean(axis=0), known - known.mean(axis=0)
+    x, z = np.linalg.solve(away.T @ away / len(known) + WOBBLE**2 * np.eye(2), mean)
+    size = np.hypot(x, z)
+    left = mean @ (x, z) / max(size, 1e-12)
+    return np.array([-z, 0.0, x]) / size if left > APART else np.full(3, np.nan)
+
+
+def _balances(
+    script: Script,
+    places: dict[str, HandlePath],
+    skeleton: Skeleton,
+    times: Float[Array, "frames"],
+    ways: Way,
+) -> Iterator[list[Constraint]]:
+    """The balance constraint of every frame; none if the feet are not keyed."""
+    feet = {f"{side}_foot" for side in SIDES}
+    asked = script.keeps_balance and feet <= set(places)
+    for moment, forward in zip(times, ways, strict=True):
+        moments = np.clip(moment + AROUND, 0.0, script.times[-1])
+        at = {role: path.at(moments) for role, path in places.items()} if asked else {}
+        known = {role: way for role, way in at.items() if np.all(np.isfinite(way))}
+        if not (feet <= set(known) and np.all(np.isfinite(forward))):
+            yield []
+            continue
+        stood = [
+            bearing.with_toes({role: way[k] for role, way in known.items()}, skeleton, forward)
+            for k in range(len(moments))
+        ]
+        balance = bearing.balanced_among(stood, skeleton, held=known)
+        yield [] if balance is None else [balance]

@@ -16,6 +16,14 @@ from = 0.0
 to = 3.0
 at = [0.1, 0.07, 0.0]
 
+[[constraints]]                     # of every kind in solvers.constraints.CONSTRAINTS
+kind = "look-at"
+handle = "head"
+target = [0.0, 1.6, 5.0]
+from = 0.5                          # or time = 0.5 for a single frame; all frames by default
+to = 1.5
+tolerance = 0.1                     # soft; exact without it
+
 [[keys]]                            # poses: the motion prior makes the motion between them
 time = 0.0
 pose = "crouch.bvh:12"              # a file beside the script, and a frame; or: handles = { head = [0, 1.7, 0] }
@@ -24,22 +32,15 @@ hold = 0.2
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
-from poise.apps.constraint_tables import (
-    SLACK,
-    Timed,
-    check_constraints,
-    check_within,
-    timed_constraints,
-)
 from poise.apps.inbetweening import TEMPI, PoseKey, Stance
 from poise.bounds import CLOSEST
 from poise.errors import InvalidValueError, UnknownNameError
@@ -51,12 +52,20 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose
-from poise.solvers.constraints import Constraint, Orientation, Position, handle_from, turn_from
+from poise.solvers.constraints import (
+    Constraint,
+    Orientation,
+    Position,
+    constraint_from,
+    handle_from,
+    turn_from,
+)
 from poise.types import Array
 
 MODEL = "model"
 """The name of the model that solves a script, within the script."""
 LONGEST = 600.0  # seconds
+SLACK = 1e-9  # seconds: rounding tolerance of times
 MOST_FPS = 240.0
 
 
@@ -75,15 +84,10 @@ class HandlePath:
 
     def at(self, times: Float[Array, "samples"]) -> Float[Array, "samples 3"]:
         """Positions of the handle at these times; NaN before its first key and after its last."""
+        ease = self.eases[:-1] if len(self.times) > 1 else "none"
         points = curve_through(
-            self.times,
-            self.points,
-            times,
-            tangents=self.tangents,
-            kind=self.kind,
-            even_pace=self.even_pace,
-            ease=self.eases[:-1] if len(self.times) > 1 else "none",
-        )
+            self.times, self.points, times, tangents=self.tangents, kind=self.kind, even_pace=self.even_pace, ease=ease
+        )  # fmt: skip
         return _between_keys(points, self.times, times)
 
 
@@ -181,13 +185,63 @@ def follow(
     """The constraints of paths and rotations for every frame."""
     found: list[list[Constraint]] = [[] for _ in times]
     for path in paths:
-        for frame, target in _targets(path.at(times)):
-            found[frame].append(Position(path.handle, target, tolerance=path.tolerance))
+        for own, target in zip(found, path.at(times), strict=True):
+            if np.all(np.isfinite(target)):
+                own.append(Position(path.handle, target, tolerance=path.tolerance))
     for turn in turns:
-        for frame, target in _targets(turn.at(times)):
-            name = f"turn of {turn.handle.joint}"
-            found[frame].append(Orientation(turn.handle, target, tolerance=turn.tolerance, name=name))
+        name = f"turn of {turn.handle.joint}"
+        for own, target in zip(found, turn.at(times), strict=True):
+            if np.all(np.isfinite(target)):
+                own.append(Orientation(turn.handle, target, tolerance=turn.tolerance, name=name))
     return found
+
+
+@dataclass(frozen=True, eq=False)
+class Timed:
+    """A constraint from one time to another, inclusive; None is the start or the end of the script."""
+
+    constraint: Constraint
+    start: float | None = None
+    end: float | None = None
+
+    def holds(self, times: Float[Array, "frames"]) -> Bool[Array, "frames"]:
+        """Mask of the times at which it holds; a single moment selects the nearest."""
+        start = times[0] if self.start is None else self.start
+        end = times[-1] if self.end is None else self.end
+        if start == end:
+            return np.asarray(np.arange(len(times)) == np.argmin(np.abs(times - start)))
+        return np.asarray((times >= start - SLACK) & (times <= end + SLACK))
+
+
+def timed_constraints(table: Table, key: str) -> tuple[Timed, ...]:
+    """All constraints of a list of tables: each of any kind, `from` one time `to` another, or at a `time`."""
+    found = []
+    for entry in table.tables(key):
+        at = entry.get("time", float, None)
+        span = (
+            (at, at) if entry.has("time") else (entry.get("from", float, None), entry.get("to", float, None))
+        )
+        found.append(Timed(constraint_from(entry), *span))
+    return tuple(found)
+
+
+def check_within(duration: float, times: Mapping[str, float | None]) -> None:
+    """Raise if a time is outside the script, with its position in the file."""
+    for place, time in times.items():
+        if time is not None and not -SLACK <= time <= duration + SLACK:
+            raise FieldError(place, f"is outside the duration, 0 to {duration:g} s; got {time:g} s")
+
+
+def check_constraints(duration: float, constraints: tuple[Timed, ...]) -> None:
+    """Raise if constraints are at times outside the script, or end before they begin."""
+    for number, timed in enumerate(constraints, start=1):
+        place = f"constraints[{number}]"
+        if timed.start is not None and timed.start == timed.end:
+            check_within(duration, {f"{place}.time": timed.start})
+        check_within(duration, {f"{place}.from": timed.start, f"{place}.to": timed.end})
+        if timed.end is not None and timed.end < (timed.start or 0.0):
+            message = f"a constraint must end after it begins; got {timed.start:g} to {timed.end:g} s"
+            raise FieldError(f"{place}.to", message)
 
 
 Vector = Float[Array, "3"]
@@ -197,13 +251,13 @@ Duration = Annotated[float, Range(above=0.0, most=LONGEST)]
 Rate = Annotated[float, Range(1.0, MOST_FPS)]
 
 
-def floor_from(table: Table, key: str) -> float | None:
+def _floor_from(table: Table, key: str) -> float | None:
     """A floor's height; true is 0, false (or nothing) is no floor."""
     floor: float | bool = table.get(key, float | bool)
     return (0.0 if floor else None) if isinstance(floor, bool) else floor
 
 
-Floor = Annotated[float | None, Read(floor_from)]
+Floor = Annotated[float | None, Read(_floor_from)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -243,40 +297,24 @@ class HandleKeys:
             if key.time < before.time + CLOSEST:
                 raise FieldError(f"keys[{number}].time", f"key times must increase; got {key.time:g} s")
 
-    def path(self, name: str) -> list[HandlePath]:
-        """The path through the keys with positions, if any."""
-        keys = [key for key in self.keys if key.at is not None]
-        if not keys:
-            return []
-        return [
-            HandlePath(
-                self._handle(name), self._times(keys), np.array([key.at for key in keys]),
-                or_unknown([key.tangent for key in keys]), self._eases(keys), self.curve, self.even_pace,
-                self.tolerance,
-            )
-        ]  # fmt: skip
+    def paths(self, name: str) -> tuple[list[HandlePath], list[TurnPath]]:
+        """The path through the keys with positions, and the rotations through those that have them, if any."""
+        handle = Handle(name, (0.0, 0.0, 0.0) if self.offset is None else tuple(self.offset.tolist()))
+        placed = [key for key in self.keys if key.at is not None]
+        turned = [key for key in self.keys if key.rotation is not None]
 
-    def turns(self, name: str) -> list[TurnPath]:
-        """The rotations through the keys that have them, if any."""
-        keys = [key for key in self.keys if key.rotation is not None]
-        if not keys:
-            return []
-        turns, tolerance = np.array([key.rotation for key in keys]), self.turn_tolerance
-        soft = None if tolerance is None else float(np.radians(tolerance))
-        spins = np.radians(or_unknown([key.spin for key in keys]))
-        return [
-            TurnPath(self._handle(name), self._times(keys), turns, spins, self._eases(keys), self.curve, soft)
-        ]
+        def timing(keys: Sequence[_Key]) -> tuple[Float[Array, "keys"], tuple[str, ...]]:
+            return np.array([key.time for key in keys]), tuple(key.ease or self.ease for key in keys)
 
-    def _handle(self, name: str) -> Handle:
-        x, y, z = (0.0, 0.0, 0.0) if self.offset is None else self.offset.tolist()
-        return Handle(name, (x, y, z))
-
-    def _times(self, keys: Sequence[_Key]) -> Float[Array, "keys"]:
-        return np.array([key.time for key in keys])
-
-    def _eases(self, keys: Sequence[_Key]) -> tuple[str, ...]:
-        return tuple(key.ease or self.ease for key in keys)
+        (times, eases), (turn_times, turn_eases) = timing(placed), timing(turned)
+        path = HandlePath(
+            handle, times, np.array([key.at for key in placed]), or_unknown([key.tangent for key in placed]), eases,
+            self.curve, self.even_pace, self.tolerance,
+        )  # fmt: skip
+        turns, spins = np.array([key.rotation for key in turned]), or_unknown([key.spin for key in turned])
+        soft = None if self.turn_tolerance is None else float(np.radians(self.turn_tolerance))
+        turn = TurnPath(handle, turn_times, turns, np.radians(spins), turn_eases, self.curve, soft)
+        return [path] if placed else [], [turn] if turned else []
 
 
 def or_unknown(velocities: Sequence[Vector | tuple[float, float, float] | None]) -> Float[Array, "keys 3"]:
@@ -286,17 +324,15 @@ def or_unknown(velocities: Sequence[Vector | tuple[float, float, float] | None])
 
 def paths_of(handles: Mapping[str, HandleKeys]) -> tuple[list[HandlePath], list[TurnPath]]:
     """The paths and rotations of handles."""
-    paths = [path for name, keys in handles.items() for path in keys.path(name)]
-    return paths, [turn for name, keys in handles.items() for turn in keys.turns(name)]
+    found = [keys.paths(name) for name, keys in handles.items()]
+    return [path for paths, _ in found for path in paths], [turn for _, turns in found for turn in turns]
 
 
 def check_keys(duration: float, handles: Mapping[str, HandleKeys]) -> None:
     """Raise if a key's time is outside the script."""
     for name, handle in handles.items():
-        places = {
-            f"handles.{name}.keys[{number}].time": key.time for number, key in enumerate(handle.keys, start=1)
-        }
-        check_within(duration, places)
+        for number, key in enumerate(handle.keys, start=1):
+            check_within(duration, {f"handles.{name}.keys[{number}].time": key.time})
 
 
 def pins_within(duration: float, pins: Sequence[HeldHandle], place: str) -> list[HeldHandle]:
@@ -324,8 +360,16 @@ class _PoseTable:
 
     def key(self, folder: Path) -> PoseKey:
         """The key, with its pose read."""
-        pose = self.handles or _pose_from(self.pose, folder)
-        return PoseKey(self.time, pose, self.hold, self.ease, self.tempo)  # type: ignore[arg-type]
+        if self.handles:
+            return PoseKey(self.time, self.handles, self.hold, self.ease, self.tempo)  # type: ignore[arg-type]
+        file, _, number = self.pose.rpartition(":")
+        file, frame = (file, int(number)) if number.isdigit() else (self.pose, 0)
+        try:
+            path = named_file(folder, file)
+        except RefusedNameError as error:
+            raise InvalidValueError(str(error)) from error
+        pose = frame_of(path, frame, "a key needs the pose of a skeleton")
+        return PoseKey(self.time, pose, self.hold, self.ease, self.tempo)
 
 
 @dataclass(frozen=True)
@@ -337,8 +381,6 @@ class _StanceTable:
 
 @dataclass(frozen=True, eq=False)
 class _ScriptFile:
-    """A keyframe script as it is written."""
-
     duration: Duration | None = None
     fps: Rate = 30.0
     floor: Floor = None
@@ -364,10 +406,32 @@ class _ScriptFile:
         check_keys(self.seconds, self.handles)
         check_constraints(self.seconds, self.constraints)
         pins_within(self.seconds, self.pins, "pins")
-        _check_changes(self.seconds, self.style, (MODEL, *self.styles))
+        busy, names = 0.0, (MODEL, *self.styles)
+        for number, change in enumerate(self.style, start=1):
+            check_within(self.seconds, {f"style[{number}].time": change.time})
+            if change.name not in names:
+                raise FieldError(f"style[{number}].name", str(UnknownNameError("choice", change.name, names)))
+            if change.time < busy - SLACK:
+                message = f"the previous change ends at {busy:g} s; got {change.time:g} s"
+                raise FieldError(f"style[{number}].time", message)
+            busy = change.time + change.over
         if not (self.handles or self.pins or self.constraints or self.keys):
             raise FieldError("handles", "no handle has a key or a pin; give at least one")
-        _check_pins(self.script("", []))
+        self._check_pins()
+
+    def _check_pins(self) -> None:
+        """Raise if a key is inside a pin of the same handle, or if two pins of it overlap."""
+        script = self.script("", [])
+        for number, pin in enumerate(script.pins, start=1):
+            place = f"pins[{number}]"
+            for other in script.pins[: number - 1]:
+                if other.handle == pin.handle and pin.start < other.end and other.start < pin.end:
+                    raise FieldError(place, f"{pin.handle.joint} is already pinned until {other.end:g} s")
+            for path in script.paths:
+                inside = (path.times > pin.start + SLACK) & (path.times < pin.end - SLACK)
+                if path.handle == pin.handle and np.any(inside):
+                    at, span = path.times[inside][0], f"{pin.start:g} to {pin.end:g} s"
+                    raise FieldError(place, f"{pin.handle.joint} has a key at {at:g} s, within {span}")
 
     @property
     def seconds(self) -> float:
@@ -392,38 +456,14 @@ def read_script(path: Path) -> Script:
     return found.script(path.stem, [key.key(path.parent) for key in found.keys])
 
 
-def _pose_from(name: str, folder: Path) -> Pose:
-    """A frame of a file in a folder, as `crouch.bvh:12`; frame 0 if none is named."""
-    file, _, number = name.rpartition(":") if name.rpartition(":")[2].isdigit() else (name, "", "0")
-    try:
-        clip = read(named_file(folder, file))
-    except RefusedNameError as error:
-        raise InvalidValueError(str(error)) from error
+def frame_of(file: Path, number: int, need: str) -> Pose:
+    """A frame of a motion file; `need` says what it is for, in a message on markers."""
+    clip = read(file)
     if not isinstance(clip, Motion):
-        raise InvalidValueError(f"{file} holds markers; a key needs the pose of a skeleton")
-    if int(number) >= len(clip):
-        raise InvalidValueError(f"{file} has frames 0 to {len(clip) - 1}; got frame {number}")
-    return clip[int(number)]
-
-
-def _check_changes(duration: float, changes: Sequence[StyleChange], names: Sequence[str]) -> None:
-    """Check that every change is to a known style, and begins after the previous one has ended."""
-    busy = 0.0
-    for number, change in enumerate(changes, start=1):
-        place = f"style[{number}]"
-        check_within(duration, {f"{place}.time": change.time})
-        if change.name not in names:
-            raise FieldError(f"{place}.name", str(UnknownNameError("choice", change.name, names)))
-        if change.time < busy - SLACK:
-            raise FieldError(
-                f"{place}.time", f"the previous change ends at {busy:g} s; got {change.time:g} s"
-            )
-        busy = change.time + change.over
-
-
-def _targets(samples: Float[Array, "frames size"]) -> Iterator[tuple[int, Array]]:
-    """The frames that have a target, and the targets."""
-    return ((frame, target) for frame, target in enumerate(samples) if np.all(np.isfinite(target)))
+        raise InvalidValueError(f"{file.name} holds markers; {need}")
+    if number >= len(clip):
+        raise InvalidValueError(f"{file.name} has frames 0 to {len(clip) - 1}; got frame {number}")
+    return clip[number]
 
 
 def _between_keys(
@@ -432,20 +472,3 @@ def _between_keys(
     """Values with NaN before the first key and after the last."""
     outside = (times < keys[0] - SLACK) | (times > keys[-1] + SLACK)
     return np.where(outside[:, None], np.nan, values)
-
-
-def _check_pins(script: Script) -> None:
-    """Raise if a key is inside a pin of the same handle, or if two pins of it overlap."""
-    for number, pin in enumerate(script.pins, start=1):
-        place = f"pins[{number}]"
-        for other in script.pins[: number - 1]:
-            if other.handle == pin.handle and pin.start < other.end and other.start < pin.end:
-                raise FieldError(place, f"{pin.handle.joint} is already pinned until {other.end:g} s")
-        for path in script.paths:
-            inside = (path.times > pin.start + SLACK) & (path.times < pin.end - SLACK)
-            if path.handle == pin.handle and np.any(inside):
-                raise FieldError(
-                    place,
-                    f"{pin.handle.joint} has a key at {path.times[inside][0]:g} s, "
-                    f"within {pin.start:g} to {pin.end:g} s",
-                )

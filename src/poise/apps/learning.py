@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from PIL import Image
 
-from poise.apps.outputs import save
+from poise.apps.outputs import save, save_picture
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import extensions, motion_files, read
-from poise.formats.files import make_folder
 from poise.motion.motion import Motion
 from poise.priors.abilities import latent_of, simulator_of
 from poise.priors.latent.prior import LatentPrior, sample_latents, standing_pose
@@ -71,21 +70,22 @@ def motions_from(clips: Clip | Iterable[Clip]) -> list[Motion]:
     """Motions, and those of files and folders, in order."""
     if isinstance(clips, Motion | str | os.PathLike) or not isinstance(clips, Iterable):
         clips = [clips]
-    if not (found := [motion for clip in clips for motion in _motions_of(clip)]):
+    found: list[Motion] = []
+    for clip in clips:
+        if isinstance(clip, Motion):
+            found.append(clip)
+            continue
+        if not isinstance(clip, str | os.PathLike):
+            raise InvalidValueError(
+                f"a clip must be a motion, a motion file or a folder of them; got {clip!r}"
+            )
+        if not (files := motion_files([Path(clip)], markers=False)):
+            known = ", ".join(extensions(markers=False))
+            raise InvalidValueError(f"there is no motion file in {clip}; known extensions: {known}")
+        found += map(read_motion, files)
+    if not found:
         raise InvalidValueError("no clips given; give motions, motion files or a folder of them")
     return found
-
-
-def _motions_of(clip: Clip) -> list[Motion]:
-    if isinstance(clip, Motion):
-        return [clip]
-    if not isinstance(clip, str | os.PathLike):
-        raise InvalidValueError(f"a clip must be a motion, a motion file or a folder of them; got {clip!r}")
-    path = Path(clip)
-    if not (files := motion_files([path], markers=False)):
-        known = extensions(markers=False)
-        raise InvalidValueError(f"there is no motion file in {path}; known extensions: {', '.join(known)}")
-    return [read_motion(file) for file in files]
 
 
 def read_motion(path: Path, **options: Any) -> Motion:
@@ -124,29 +124,21 @@ def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Imag
         from poise.pictures.latent_paths import draw_latent_paths
 
         return draw_latent_paths(motions)
-    if view == "map":
-        return draw_latent_map(prior, seed=seed)
-    if view == "annealed":
-        return draw_annealed_maps(prior)
-    if view == "curve":
-        return draw_learning_curve(prior)
-    if view == "mixture":
-        return draw_mixture(prior, seed=seed)
+    match view:
+        case "map":
+            return draw_latent_map(prior, seed=seed)
+        case "annealed":
+            return draw_annealed_maps(prior)
+        case "curve":
+            return draw_learning_curve(prior)
+        case "mixture":
+            return draw_mixture(prior, seed=seed)
     raise UnknownNameError("view of a latent space", view, VIEWS)
-
-
-def save_picture(image: Image.Image, path: Path) -> Path:
-    """Write a picture as PNG, creating its folder if needed."""
-    from poise import pictures
-
-    make_folder(path.parent)
-    return pictures.save(image, path)
 
 
 def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
     """Poses at latent points about as likely as the training poses."""
-    places = sample_latents(prior, count, np.random.default_rng(seed))
-    return [standing_pose(prior, x) for x in places]
+    return [standing_pose(prior, x) for x in sample_latents(prior, count, np.random.default_rng(seed))]
 
 
 def save_samples(poses: list[Pose], path: Path) -> Path:

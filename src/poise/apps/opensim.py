@@ -56,23 +56,16 @@ def fitted(model: OsimModel, motion: Motion) -> MotFit:
         others = values[np.clip(np.arange(len(motion)) - shift, 0, len(motion) - 1)]
         for start in range(0, len(motion), _BLOCK):
             block = slice(start, start + _BLOCK)
-            values[block] = _better(model, aims.at(block), values[block], others[block], first=shift == 0)
+            own, found = aims.at(block), _solved(model, aims.at(block), others[block])
+            if shift:  # kept only where it is clearly better
+                had, has = (
+                    np.sum(_residuals(model, own, one) ** 2, axis=-1) for one in (values[block], found)
+                )
+                found = np.where((has < _CLEARLY * had)[:, None], found, values[block])
+            values[block] = found
     whole = model.followed(values)
     distances = np.linalg.norm(placed(model, whole).centres[:, aims.centred] - aims.centres, axis=-1)
-    return _near_enough(MotFit(model, whole, distances))
-
-
-def _better(model: OsimModel, aims: _Aims, values: Array, start: Array, *, first: bool) -> Array:
-    """The result from a start; if it is not clearly better, the old values unless they are the `first`."""
-    found = _solved(model, aims, start)
-    if first:
-        return found
-    had, has = (np.sum(_residuals(model, aims, one) ** 2, axis=-1) for one in (values, found))
-    return np.where((has < _CLEARLY * had)[:, None], found, values)
-
-
-def _near_enough(fit: MotFit) -> MotFit:
-    rms = float(np.sqrt(np.mean(fit.distances**2)))
+    fit, rms = MotFit(model, whole, distances), float(np.sqrt(np.mean(distances**2)))
     if rms > _WORST:
         raise SkeletonError(
             f"{fit.model.path.name} cannot be fitted to the motion: joint centres are {100 * rms:.0f} cm apart "
@@ -89,8 +82,7 @@ def _aims(model: OsimModel, motion: Motion) -> _Aims:
     shared = {role: body for role, body in bodies.items() if role in own}
     centred = {role: body for role, body in shared.items() if role.partition("_")[2] in _CENTRED}
     turns = joint_transforms(carried(motion, skeleton))[1]
-    turned = list(shared.values())
-    places = motion.positions
+    turned, places = list(shared.values()), motion.positions
     centres = np.stack([places[role] for role in centred], axis=1)
     return _Aims(list(centred.values()), centres, turned, turns[:, turned] @ at_rest[turned])
 
@@ -112,13 +104,17 @@ def _solved(
     low, high = np.array([model.coordinates[k].range for k in model.free]).T
     values = start.copy()
     values[:, model.free] = np.clip(values[:, model.free], low, high)
-    damping = np.full(len(values), 1e-3)
+    damping, diagonal = np.full(len(values), 1e-3), np.arange(len(model.free))
     residuals = _residuals(model, aims, values)
     for _ in range(_STEPS):
         gradient, normal = _normal_equations(model, aims, values, residuals)
         here = values[:, model.free]
         stuck = ((here <= low) & (gradient < 0)) | ((here >= high) & (gradient > 0))
-        step = _step(gradient, normal, damping, stuck)
+        gradient = np.where(stuck, 0.0, gradient)
+        normal[stuck] = 0.0
+        np.swapaxes(normal, -1, -2)[stuck] = 0.0
+        normal[:, diagonal, diagonal] += damping[:, None] * (1.0 + normal[:, diagonal, diagonal]) + 1e-9
+        step = np.clip(np.linalg.solve(normal, gradient[..., None])[..., 0], -1.0, 1.0)
         tried = values.copy()
         tried[:, model.free] = np.clip(here + step, low, high)
         new = _residuals(model, aims, tried)
@@ -129,15 +125,6 @@ def _solved(
         if np.all((gain < _ENOUGH * np.sum(residuals**2, axis=-1)) & (better | (damping > 1.0))):
             break
     return values
-
-
-def _step(gradient: Array, normal: Array, damping: Array, stuck: Array) -> Float[Array, "frames free"]:
-    gradient, normal = np.where(stuck, 0.0, gradient), normal.copy()
-    normal[stuck] = 0.0
-    np.swapaxes(normal, -1, -2)[stuck] = 0.0
-    diagonal = np.arange(normal.shape[-1])
-    normal[:, diagonal, diagonal] += damping[:, None] * (1.0 + normal[:, diagonal, diagonal]) + 1e-9
-    return np.clip(np.linalg.solve(normal, gradient[..., None])[..., 0], -1.0, 1.0)
 
 
 def _residuals(model: OsimModel, aims: _Aims, values: Array) -> Float[Array, "frames residuals"]:

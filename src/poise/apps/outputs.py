@@ -21,6 +21,8 @@ from poise.skeleton.skeleton import Pose
 from poise.types import Array, Progress
 
 if TYPE_CHECKING:
+    from PIL import Image
+
     from poise.priors.registry import Storable
 
 
@@ -47,18 +49,31 @@ def save(
     if onto is not None and writer_takes(target, "onto"):
         options["onto"] = onto
     elif onto is not None:
-        shown = _on_character(shown, onto, target.stem)
+        from poise.apps.retargeting import retarget  # compiled code, which writing a motion does not need
+
+        shown = Motion.of_poses([shown], name=target.stem) if isinstance(shown, Pose) else shown
+        if not isinstance(shown, Motion):
+            kind = type(shown).__name__.lower()
+            raise InvalidValueError(f"only a motion or a pose can be transferred to a character; got {kind}")
+        shown = retarget(shown, onto)
     if isinstance(shown, Pose):
         if extension in STILLS:
             return draw(shown, target, **options)
         shown = Motion.of_poses([shown], name=target.stem)
     if isinstance(shown, Motion) and (credits := getattr(value, "credits", ())):
-        shown = replace(
-            shown,
-            origin=replace(shown.origin, credits=tuple(dict.fromkeys((*shown.origin.credits, *credits)))),
-        )
+        named = tuple(dict.fromkeys((*shown.origin.credits, *credits)))
+        shown = replace(shown, origin=replace(shown.origin, credits=named))
     if not isinstance(shown, Motion | Markers):
-        return _save_model(value, target)
+        from poise.priors import model_file, registry  # compiled, like the models
+
+        if not isinstance(value, registry.Storable):
+            kind = type(value).__name__
+            raise InvalidValueError(
+                f"expected a model, a motion, markers, a pose or a solution to save; got {kind}"
+            )
+        make_folder(check_model_name(target).parent)
+        model_file.save(value, target)
+        return target
     if extension in pictures:
         return draw(shown, target, progress=progress, **options)
     if extension not in (motions := extensions()):
@@ -79,6 +94,14 @@ def save_claims(path: Path, claims: dict[str, Any]) -> Path:
     with replacing(beside) as file:
         json.dump(claims, file, indent=None if "fps" in claims else 2)
     return beside
+
+
+def save_picture(image: Image.Image, path: Path) -> Path:
+    """Write a picture as PNG, creating its folder if needed."""
+    from poise import pictures
+
+    make_folder(path.parent)
+    return pictures.save(image, path)
 
 
 def draw(
@@ -111,30 +134,6 @@ def show(value: Savable, **options: Any) -> None:
 def _shown(value: Any) -> Any:
     """The pose or the motion of a solution; anything else unchanged."""
     return getattr(value, "pose", getattr(value, "motion", value))
-
-
-def _on_character(value: Any, character: str | os.PathLike[str], name: str) -> Motion:
-    from poise.apps.retargeting import retarget  # compiled code, which writing a motion does not need
-
-    motion = Motion.of_poses([value], name=name) if isinstance(value, Pose) else value
-    if not isinstance(motion, Motion):
-        raise InvalidValueError(
-            f"only a motion or a pose can be transferred to a character; got {type(value).__name__.lower()}"
-        )
-    return retarget(motion, character)
-
-
-def _save_model(model: Savable | Storable, path: Path) -> Path:
-    from poise.priors.model_file import save
-    from poise.priors.registry import Storable  # compiled, like the models
-
-    if not isinstance(model, Storable):
-        raise InvalidValueError(
-            f"expected a model, a motion, markers, a pose or a solution to save; got {type(model).__name__}"
-        )
-    make_folder(check_model_name(path).parent)
-    save(model, path)
-    return path
 
 
 def check_model_name(path: Path) -> Path:

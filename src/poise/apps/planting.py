@@ -62,24 +62,23 @@ def planted(
     """
     plans = [_plan(motion, source, contacts, ground or Ground(), side, flat) for side in range(2)]
     names = [motion.skeleton.names[foot_joints(motion.skeleton, side)[0]] for side in SIDES]
-    return following(
-        motion,
-        lambda frame: [
-            constraint
-            for name, (places, turns) in zip(names, plans, strict=True)
-            for constraint in transform(name, places[frame], turns[frame])
-        ],
-        _leg_metric(motion.skeleton),
-        progress,
-    )
+    skeleton = motion.skeleton
+    limbs = [
+        path(skeleton, skeleton.index(f"{side}_thigh"), skeleton.index(f"{side}_foot")) for side in SIDES
+    ]
+    metric = metric_of(skeleton, {joint for limb in limbs for joint in limb}, root=ROOT_VARIANCE)
+
+    def constraints(frame: int) -> list[Constraint]:
+        feet = zip(names, plans, strict=True)
+        return [one for name, (places, turns) in feet for one in transform(name, places[frame], turns[frame])]
+
+    return following(motion, constraints, metric, progress)
 
 
 def following(
-    motion: Motion,
-    constraints: Callable[[int], list[Constraint]],
-    metric: Float[Array, "freedoms"],
+    motion: Motion, constraints: Callable[[int], list[Constraint]], metric: Float[Array, "freedoms"],
     progress: Progress = lambda _done, _all: None,
-) -> Motion:
+) -> Motion:  # fmt: skip
     """The motion with every frame changed as little, in this metric, as its constraints allow."""
     space = PoseSpace(motion.skeleton)
     poses = space.q_from_frames(motion.root_positions, motion.rotations)
@@ -116,13 +115,6 @@ def metric_of(skeleton: Skeleton, joints: set[int], *, root: float = 0.0) -> Flo
     return metric
 
 
-def _leg_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
-    joints = [
-        path(skeleton, skeleton.index(f"{side}_thigh"), skeleton.index(f"{side}_foot")) for side in SIDES
-    ]
-    return metric_of(skeleton, {joint for limb in joints for joint in limb}, root=ROOT_VARIANCE)
-
-
 # --- where a foot goes ---------------------------------------------------------------------------------------------
 
 
@@ -133,39 +125,27 @@ def _plan(
     foot = foot_joints(motion.skeleton, SIDES[side])[0]
     positions, worlds = joint_transforms(motion)
     turns = rotations.continuous(rotations.quaternion_from_matrix(worlds[:, foot]))
-    arms = _points_of_foot(motion, positions[:, foot], worlds[:, foot], side)
+    points = foot_positions(motion)[:, side] - positions[:, foot][:, None]
+    arms = np.einsum("fba,fkb->fka", worlds[:, foot], points).mean(
+        axis=0
+    )  # heel and toes in the foot's own axes
     down = contacts.points[:, side]
-    if flat is not None:
-        turns = _levelled(turns, np.all(down, axis=-1), flat[side])
+    lying = np.all(down, axis=-1)
+    if (
+        flat is not None and lying.any()
+    ):  # rotated in its own axes so that its up direction is vertical when flat
+        upward = rotations.rotate(rotations.conjugate(turns[lying]), np.array([0.0, 1.0, 0.0])).mean(axis=0)
+        turns = rotations.multiply(turns, rotations.quaternion_between(flat[side], upward))
     ankle = foot_joints(source.skeleton, SIDES[side])[0]
     free = ground.placed(joint_transforms(source)[0][:, ankle])
-    there = _placed_points(source, ground, side)
-    turns, shift = _settled(turns, np.all(down, axis=-1)), np.full((len(motion), 3), np.nan)
+    there = foot_positions(source)[:, side] * np.array(
+        [ground.ratio, 0.0, ground.ratio]
+    )  # heights are the ankle's
+    turns, shift = _settled(turns, lying), np.full((len(motion), 3), np.nan)
     for stance in runs(np.any(down, axis=-1)):
         places = _stance(there[stance], turns[stance], free[stance], arms, down[stance])
         shift[stance] = places - free[stance]
     return free + _eased(shift), turns
-
-
-def _points_of_foot(motion: Motion, ankle: Array, turn: Array, side: int) -> Float[Array, "2 3"]:
-    """Heel and base of the toes in the foot's own axes."""
-    points = foot_positions(motion)[:, side] - ankle[:, None]
-    return np.einsum("fba,fkb->fka", turn, points).mean(axis=0)
-
-
-def _placed_points(source: Motion, ground: Ground, side: int) -> Float[Array, "frames 2 3"]:
-    """Heel and toes of the source in the ground plane; their heights follow from the ankle's."""
-    return foot_positions(source)[:, side] * np.array([ground.ratio, 0.0, ground.ratio])
-
-
-def _levelled(
-    turns: Float[Array, "frames 4"], flat: Bool[Array, "frames"], up: Float[Array, "3"]
-) -> Float[Array, "frames 4"]:
-    """The foot rotated in its own axes so that its up direction is vertical when it is flat."""
-    if not flat.any():
-        return turns
-    upward = rotations.rotate(rotations.conjugate(turns[flat]), np.array([0.0, 1.0, 0.0])).mean(axis=0)
-    return rotations.multiply(turns, rotations.quaternion_between(up, upward))
 
 
 def _stance(

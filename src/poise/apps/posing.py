@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import MISSING
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ import numpy as np
 
 from poise.apps.outputs import STILLS, save, save_claims
 from poise.errors import InvalidValueError
-from poise.formats.tables import read_table
+from poise.formats.tables import declared, key_of, read_table
 from poise.priors.evidence import KnownFrames
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
@@ -21,7 +22,7 @@ from poise.skeleton.clearance import depths
 from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing
-from poise.solvers.constraints import Constraint, LookAt, Vector, constraint_from
+from poise.solvers.constraints import CONSTRAINTS, Constraint, LookAt, Vector, constraint_from
 from poise.solvers.corrections import Corrections
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.posture import FORWARD, Manner, Posture, posed, settings_of
@@ -30,6 +31,7 @@ from poise.solvers.uncertainty import Suggestion
 
 KEPT_MODELS, KEPT_SOLVERS = 4, 8  # for `pose`, by model, and by its handles
 _KEPT = threading.local()
+_people = cache(load)
 FAR = 0.01  # metres or radians: smallest miss of a constraint that is reported
 SUGGESTED = 3  # handles to add in a JSON report
 OVERHANGS = 0.03  # metres beyond the support at which a body would fall
@@ -84,11 +86,6 @@ def _posture(prior: Prior, tolerance: float) -> Posture:
     return kept[key]
 
 
-@cache
-def _people() -> Prior:
-    return load()
-
-
 def handle_from_text(text: str) -> tuple[str, np.ndarray]:
     """A handle and its target from `LeftHand=0.3,1.2,0.4`, in metres."""
     name, equals, numbers = text.partition("=")
@@ -109,6 +106,15 @@ def read_constraints(path: Path, text: str | None = None) -> list[Constraint]:
     return found
 
 
+def table_of(kind: str) -> str:
+    """The TOML template of a kind of constraint; optional keys are comments."""
+    needed, others = [f'kind = "{kind}"'], list[str]()
+    for each, annotation in declared(CONSTRAINTS[kind]):
+        is_needed = each.default is MISSING and each.default_factory is MISSING
+        (needed if is_needed else others).append(f"{key_of(each, annotation)} = ")
+    return "\n".join(["[[constraints]]", *needed, *(f"# {line}" for line in others)])
+
+
 def point_from_text(text: str) -> np.ndarray:
     """A point from `0.3,1.2,0.4`, in metres."""
     try:
@@ -123,13 +129,9 @@ def point_from_text(text: str) -> np.ndarray:
 
 
 def save_pose(
-    solution: Solution,
-    path: Path,
-    handles: dict[str, np.ndarray],
-    *,
-    uncertainty: bool = False,
+    solution: Solution, path: Path, handles: dict[str, np.ndarray], *, uncertainty: bool = False,
     onto: Path | None = None,
-) -> Path:
+) -> Path:  # fmt: skip
     """Save the pose as a one-frame motion file, or as a picture with its handles and alternatives.
 
     On a character, a picture shows the character alone.
@@ -147,13 +149,14 @@ def claims(solution: Solution) -> dict[str, Any]:
     """The uncertainty of a pose, joint by joint, and its model's training clips: the file beside an export."""
     known: KnownFrames | None = getattr(solution.prior, "known_frames", None)
     uncertainty = solution.uncertainty
-    columns = {
-        "deviation_m": uncertainty.deviation,
-        "radius_95_m": uncertainty.radii(0.95),
-        "turn_deviation_rad": uncertainty.turn_deviation,
-    }
+
+    def rounded(column: Mapping[str, float]) -> dict[str, float]:
+        return {joint: round(value, 5) for joint, value in column.items()}
+
     return {
-        **{name: {joint: round(off, 5) for joint, off in of.items()} for name, of in columns.items()},
+        "deviation_m": rounded(uncertainty.deviation),
+        "radius_95_m": rounded(uncertainty.radii(0.95)),
+        "turn_deviation_rad": rounded(uncertainty.turn_deviation),
         "learned_from": [source._asdict() for source in known.sources] if known is not None else [],
     }
 
@@ -186,6 +189,11 @@ def suggested(solution: Solution) -> str:
 
 def report(solution: Solution) -> dict[str, Any]:
     """A solution as JSON."""
+
+    def turned(pose: Pose) -> dict[str, Any]:
+        turns = dict(zip(pose.skeleton.names, pose.rotations.tolist(), strict=True))
+        return {"root_position": pose.root_position.tolist(), "rotations_wxyz": turns}
+
     return {
         "status": solution.status.name.lower(),
         "words": solution.status.value,
@@ -203,19 +211,11 @@ def report(solution: Solution) -> dict[str, Any]:
             for r in solution.residuals
         ],
         "notes": list(solution.notes),
-        **_turned(solution.pose),
+        **turned(solution.pose),
         "modes": [
-            {"share": round(mode.share, 3), **_turned(solution.space.pose_from_q(mode.q))}
+            {"share": round(mode.share, 3), **turned(solution.space.pose_from_q(mode.q))}
             for mode in solution.uncertainty.modes
         ],
-    }
-
-
-def _turned(pose: Pose) -> dict[str, Any]:
-    """A pose as JSON."""
-    return {
-        "root_position": pose.root_position.tolist(),
-        "rotations_wxyz": dict(zip(pose.skeleton.names, pose.rotations.tolist(), strict=True)),
     }
 
 
@@ -227,7 +227,10 @@ def judged(solution: Solution, *, held: Collection[str] = (), on_floor: bool = T
     centre, _ = solution.space.centre_of_mass(solution.q)
     if on_floor and (over := bearing.overhang(solution.pose, centre, held=set(held))) > OVERHANGS:
         words.append(f"off balance: the weight is {100 * over:.0f} cm outside the support")
-    words += [f"{one} is inside {other}" for one, other in _crossings(solution)]
+    skeleton = solution.space.skeleton
+    if set(MAIN_ROLES) <= set(skeleton.roles):
+        deep = depths(skeleton, np.asarray(solution.positions)[None])
+        words += [f"{one} is inside {other}" for (one, other), depth in deep.items() if depth[0] > INSIDE]
     return words + ([solution.strangeness] if solution.strangeness else [])
 
 
@@ -235,12 +238,3 @@ def nearest_in_words(solution: Solution) -> str:
     """The training frames nearest to a pose; empty if the model keeps none."""
     found = [f"{one.clip} frame {one.frame} ({100 * one.distance:.0f} cm)" for one in solution.nearest()]
     return f"nearest frames: {', '.join(found)}" if found else ""
-
-
-def _crossings(solution: Solution) -> list[tuple[str, str]]:
-    """Pairs of body parts that penetrate each other."""
-    skeleton = solution.space.skeleton
-    if not set(MAIN_ROLES) <= set(skeleton.roles):
-        return []
-    deep = depths(skeleton, np.asarray(solution.positions)[None])
-    return [pair for pair, depth in deep.items() if depth[0] > INSIDE]

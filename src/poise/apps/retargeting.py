@@ -34,7 +34,7 @@ from poise.skeleton.pose_space import Handle
 from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import MAIN_ROLES, ROLES, SIDES, path
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.solvers.constraints import transform
+from poise.solvers.constraints import Constraint, transform
 from poise.types import Array, Progress
 
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
@@ -62,10 +62,50 @@ def retarget(
     origin = replace(motion.origin, character=body.origin.character, warnings=motion.origin.warnings)
     if motion.skeleton == body.skeleton:
         return replace(motion, skeleton=body.skeleton, origin=origin)
-    moved = replace(_turned(motion, body), origin=origin)
-    if not _have(_LEG_ROLES, motion, body):
+    source, target = motion.skeleton, body.skeleton
+    ours, theirs = (
+        skeleton.offsets[1:] / np.maximum(np.linalg.norm(skeleton.offsets[1:], axis=-1, keepdims=True), 1e-9)
+        for skeleton in (source, target)
+    )
+    main = [joint - 1 for role in MAIN_ROLES if role in target.roles and (joint := target.index(role))]
+    # Equal rotations mean equal poses where the bones of both rest poses have the same directions.
+    if source.same_topology(target) and np.all(np.sum(ours * theirs, axis=-1)[main] > _ALIKE):
+        moved = on_other_limbs(motion, target, keep_floor=False)
+    else:
+        check_person(motion, what="the motion's skeleton")
+        check_person(body, what="the character's skeleton")
+        moved = carried(motion, target, usual=rotations.mean(body.rotations))
+    moved, shared = replace(moved, origin=origin), set(source.roles) & set(target.roles)
+    if not shared.issuperset(_LEG_ROLES):
         return moved
-    return _in_contact(moved, motion, body, progress)
+    contacts, ratio = foot_contacts(motion), size_ratio(source, target)
+    floor = _floor_there(motion, contacts.floor)
+    height = float(np.mean([body.positions[f"{side}_foot"][0, 1] for side in SIDES]))
+    stands = 0.0 < height < _HIGHEST_ANKLE * target.height  # on height 0, in its file
+    ankle = height if stands else ANKLE * target.height
+    ground = Ground(ratio, standing_ankle(motion, contacts), floor + ankle)
+    raised = moved.with_frames(_raised(moved, motion, ground), moved.rotations)
+    flat = None
+    if stands_at_rest(target):  # the up direction in each foot's axes when it stands flat
+        flat = np.tile(neutral_pose(target).local(target.index("pelvis"), np.array([0.0, 1.0, 0.0])), (2, 1))
+    standing = planted(raised, motion, contacts, ground, flat=flat, progress=progress)
+    if not shared.issuperset(MAIN_ROLES):
+        return standing
+    return touched(standing, motion, ratio=ratio, floors=(contacts.floor, floor))
+
+
+def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "frames 3"]:
+    """Root positions with the hips where the legs reach from the scaled ankles, in the directions of the source's."""
+    theirs, ours = (joint_transforms(one)[0] for one in (motion, moved))
+    reached = np.zeros_like(moved.root_positions)
+    for side in SIDES:
+        ankle, knee, hip = (f"{side}_{part}" for part in ("foot", "shin", "thigh"))
+        reached += 0.5 * ground.placed(theirs[:, motion.skeleton.index(ankle)])
+        for low, high in ((ankle, knee), (knee, hip)):
+            way = theirs[:, motion.skeleton.index(high)] - theirs[:, motion.skeleton.index(low)]
+            lengths = [length_between(one.skeleton, high, low) for one in (motion, moved)]
+            reached += 0.5 * lengths[1] / lengths[0] * way
+    return np.asarray(moved.root_positions + reached - hips(ours, moved.skeleton))
 
 
 def open_character(character: Character) -> Motion:
@@ -102,84 +142,15 @@ def write_roles(path: Path, skeleton: Skeleton) -> Path:
     """Write the roles to a file for editing: as NAME.roles.toml beside the character, every command reads it."""
     lines = [f"{role} = {json.dumps(name)}" for role, name in skeleton.roles.items()]
     missing = [f'# {role} = ""' for role in ROLES if role not in skeleton.roles]
+    text = "\n".join(["# Joint of each role; remove a line to have it guessed.", *lines, *missing, ""])
     with replacing(path) as file:
-        file.write(
-            "\n".join(["# Joint of each role; remove a line to have it guessed.", *lines, *missing, ""])
-        )
+        file.write(text)
     return path
-
-
-# --- turning, then touching ----------------------------------------------------------------------------------------
-
-
-def _turned(motion: Motion, body: Motion) -> Motion:
-    """The rotations on the character: unchanged on a similar rig, else by roles."""
-    source, target = motion.skeleton, body.skeleton
-    if source.same_topology(target) and _rest_alike(source, target):
-        return on_other_limbs(motion, target, keep_floor=False)
-    check_person(motion, what="the motion's skeleton")
-    check_person(body, what="the character's skeleton")
-    return carried(motion, target, usual=rotations.mean(body.rotations))
-
-
-def _rest_alike(source: Skeleton, target: Skeleton) -> bool:
-    """Whether the bones of two rest poses have the same directions, so that equal rotations mean equal poses."""
-    ours, theirs = (
-        skeleton.offsets[1:] / np.maximum(np.linalg.norm(skeleton.offsets[1:], axis=-1, keepdims=True), 1e-9)
-        for skeleton in (source, target)
-    )
-    main = [joint - 1 for role in MAIN_ROLES if role in target.roles and (joint := target.index(role))]
-    return bool(np.all(np.sum(ours * theirs, axis=-1)[main] > _ALIKE))
-
-
-def _in_contact(moved: Motion, motion: Motion, body: Motion, progress: Progress) -> Motion:
-    """Apply contacts of feet and hands, on a floor at the same height, or at height 0 if near it."""
-    contacts, ratio = foot_contacts(motion), size_ratio(motion.skeleton, body.skeleton)
-    floor = _floor_there(motion, contacts.floor)
-    ground = Ground(ratio, standing_ankle(motion, contacts), floor + _ankle_height(body))
-    raised = moved.with_frames(_raised(moved, motion, ground), moved.rotations)
-    standing = planted(raised, motion, contacts, ground, flat=_up_of_feet(body.skeleton), progress=progress)
-    if not _have(MAIN_ROLES, motion, body):
-        return standing
-    return touched(standing, motion, ratio=ratio, floors=(contacts.floor, floor))
-
-
-def _have(roles: Sequence[str], *motions: Motion) -> bool:
-    return all(role in motion.skeleton.roles for role in roles for motion in motions)
 
 
 def _floor_there(motion: Motion, floor: float) -> float:
     """The height of the floor on the character, from that of the motion."""
     return 0.0 if abs(floor) < _NEAR_ZERO * motion.skeleton.height else floor
-
-
-def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "frames 3"]:
-    """Root positions with the hips where the legs reach from the scaled ankles, in the directions of the source's."""
-    theirs, ours = (joint_transforms(one)[0] for one in (motion, moved))
-    reached = np.zeros_like(moved.root_positions)
-    for side in SIDES:
-        ankle, knee, hip = (f"{side}_{part}" for part in ("foot", "shin", "thigh"))
-        reached += 0.5 * ground.placed(theirs[:, motion.skeleton.index(ankle)])
-        for low, high in ((ankle, knee), (knee, hip)):
-            way = theirs[:, motion.skeleton.index(high)] - theirs[:, motion.skeleton.index(low)]
-            lengths = [length_between(one.skeleton, high, low) for one in (motion, moved)]
-            reached += 0.5 * lengths[1] / lengths[0] * way
-    return np.asarray(moved.root_positions + reached - hips(ours, moved.skeleton))
-
-
-def _up_of_feet(skeleton: Skeleton) -> Float[Array, "2 3"] | None:
-    """The up direction in each foot's axes when it stands flat, from a standing rest pose."""
-    if not stands_at_rest(skeleton):
-        return None
-    up = neutral_pose(skeleton).local(skeleton.index("pelvis"), np.array([0.0, 1.0, 0.0]))
-    return np.stack([up, up])
-
-
-def _ankle_height(body: Motion) -> float:
-    """The height of the ankles when the character stands: that of its file, if it stands on height 0."""
-    heights = [body.positions[f"{side}_foot"][0, 1] for side in SIDES]
-    stature, height = body.skeleton.height, float(np.mean(heights))
-    return height if 0.0 < height < _HIGHEST_ANKLE * stature else ANKLE * stature
 
 
 def touched(motion: Motion, source: Motion, *, ratio: float, floors: tuple[float, float]) -> Motion:
@@ -218,13 +189,11 @@ def _followed(
     motion: Motion, frames: Int[Array, "some"], held: Sequence[Held], metric: Float[Array, "freedoms"]
 ) -> Motion:
     """The motion with these handles at their places, in some of its frames."""
-    part = following(
-        motion[frames],
-        lambda at: [
-            c for on, place, turn in held for c in transform(on, place[frames[at]], turn[frames[at]])
-        ],
-        metric,
-    )
+
+    def constraints(at: int) -> list[Constraint]:
+        return [one for on, place, turn in held for one in transform(on, place[frames[at]], turn[frames[at]])]
+
+    part = following(motion[frames], constraints, metric)
     roots, turns = motion.root_positions.copy(), motion.rotations.copy()
     roots[frames], turns[frames] = part.root_positions, part.rotations
     return motion.with_frames(roots, rotations.continuous(turns))

@@ -85,41 +85,35 @@ class ServedCharacter:
     def _pose(self, places: dict[str, Place]) -> dict[str, Any]:
         if self._posture is None:
             raise InvalidValueError("no character is open; send its bones first")
-        pose = self._posture.solve(
-            [Position(name, place) for name, place in places.items()], self._manner
-        ).pose
-        turns = {
-            name: np.round(turn, 7).tolist()
-            for name, turn in zip(pose.skeleton.names, pose.rotations, strict=True)
+        asked = [Position(name, place) for name, place in places.items()]
+        pose = self._posture.solve(asked, self._manner).pose
+        turns = dict(zip(pose.skeleton.names, np.round(pose.rotations, 7).tolist(), strict=True))
+        gaps = {
+            name: np.linalg.norm(pose.positions[name] - np.array(place)) for name, place in places.items()
         }
-        far = {
-            name: round(float(np.linalg.norm(pose.positions[name] - np.array(place))), 4)
-            for name, place in places.items()
-        }
+        far = {name: round(float(gap), 4) for name, gap in gaps.items()}
         return {"place": pose.root_position.tolist(), "turns": turns, "far": far}
 
 
 def skeleton_of(bones: list[ServedBone]) -> Skeleton:
     """The largest tree of the bones, with joints at their heads and world axes at rest."""
     above = {bone.name: bone.parent for bone in bones}
-    if len(above) < len(bones) or any(
-        parent is not None and parent not in above for parent in above.values()
-    ):
+    if len(above) < len(bones) or not {None, *above}.issuperset(above.values()):
         raise InvalidValueError(
             "every bone needs a unique name, and a parent that is one of the bones or null"
         )
+    trees = [[name] for name, parent in above.items() if parent is None]
     children: dict[str | None, list[str]] = {}
     for name, parent in above.items():
         children.setdefault(parent, []).append(name)
-    trees = [_tree(root, children) for root in children.get(None, [])]
+    for tree in trees:
+        for name in tree:  # which grows: parents come first
+            tree += children.get(name, [])
     names = max(trees, key=len, default=[])
     heads = {bone.name: np.array(bone.head) for bone in bones}
     number = {name: joint for joint, name in enumerate(names)}
     parents = [number.get(above[name] or "", -1) for name in names]
-    offsets = [
-        heads[name] - (heads[names[parent]] if parent >= 0 else 0.0)
-        for name, parent in zip(names, parents, strict=True)
-    ]
+    offsets = [heads[name] - heads.get(above[name] or "", 0.0) for name in names]
     return Skeleton(tuple(names), np.array(parents), np.array(offsets), ("ZYX",) * len(names))
 
 
@@ -160,15 +154,6 @@ class _Conversation(StreamRequestHandler):
     def handle(self) -> None:
         """Handle lines until the client disconnects; a web page, which speaks HTTP, gets no answer."""
         character = ServedCharacter()
-        while (line := self.rfile.readline(LONGEST)) and not line.rstrip().endswith(
-            (b"HTTP/1.1", b"HTTP/1.0")
-        ):
+        web = (b"HTTP/1.1", b"HTTP/1.0")
+        while (line := self.rfile.readline(LONGEST)) and not line.rstrip().endswith(web):
             self.wfile.write(msgspec.json.encode(character.answer(line)) + b"\n")
-
-
-def _tree(root: str, children: dict[str | None, list[str]]) -> list[str]:
-    """A bone and all below it, parents first."""
-    names = [root]
-    for name in names:
-        names.extend(children.get(name, []))
-    return names

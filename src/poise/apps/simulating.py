@@ -55,7 +55,9 @@ def simulate(
     if not 1.0 <= fps <= 240.0:
         raise InvalidValueError(f"`fps` must be 1 to 240 frames a second; got {fps:g}")
     frames = round(seconds * RATE) + 1
-    first = _first_frame(prior, activities, frame)
+    if frame is not None and not 0 <= frame < len(prior.latents):
+        raise InvalidValueError(f"training frames are numbered 0 to {len(prior.latents) - 1}; got {frame}")
+    first = prior.start_in(activities[0] if activities else None) if frame is None else frame
     x, before = start_points(prior, [first])
     wishes = plan(prior, activities, frames=frames) if len(activities) > 1 else None
     rng = None if seed is None else np.random.default_rng(seed)
@@ -70,18 +72,8 @@ def simulate(
 def load_dynamics(path: Path) -> DynamicsPrior:
     """Load a motion model from a file; raise if it models poses only."""
     prior = load(path)
-    found = simulator_of(prior)
-    if found is None:
+    if (found := simulator_of(prior)) is None:
         raise InvalidValueError(
             f"{path.name} is a {prior.kind} model, which has no motion; learn a model of kind dynamics"
         )
     return found
-
-
-def _first_frame(prior: DynamicsPrior, activities: Sequence[str], frame: int | None) -> int:
-    count = len(prior.latents)
-    if frame is None:
-        return prior.start_in(activities[0] if activities else None)
-    if not 0 <= frame < count:
-        raise InvalidValueError(f"training frames are numbered 0 to {count - 1}; got {frame}")
-    return frame

@@ -36,7 +36,12 @@ class Humanoid:
         self.skeleton, self._neutral = skeleton, neutral
         self.joints = {bone: skeleton.index(role) for role, bone in BONES.items() if role in skeleton.roles}
         bone_of = {joint: bone for bone, joint in self.joints.items()}
-        self.parents = {bone: _bone_above(skeleton, joint, bone_of) for bone, joint in self.joints.items()}
+        self.parents: dict[str, str | None] = {}
+        for bone, joint in self.joints.items():
+            above = int(skeleton.parents[joint])
+            while above >= 0 and above not in bone_of:
+                above = int(skeleton.parents[above])
+            self.parents[bone] = bone_of.get(above)
 
     def bones(self, pose: Pose) -> dict[str, Transform]:
         """Every bone's position and rotation relative to its parent bone, in VMC's world."""
@@ -59,21 +64,19 @@ class VmcSender:
     """Sends poses of one skeleton to one receiver."""
 
     def __init__(
-        self,
-        skeleton: Skeleton,
-        *,
-        host: str = HOST,
-        port: int = PORT,
+        self, skeleton: Skeleton, *, host: str = HOST, port: int = PORT,
         samples: Float[Array, "frames joints 4"] | None = None,
-    ) -> None:
-        self._client = _osc_client(host, port)
-        self._humanoid = Humanoid(skeleton, samples)
-        self._begun = time.perf_counter()
-
-    @property
-    def skeleton(self) -> Skeleton:
-        """The skeleton of its poses."""
-        return self._humanoid.skeleton
+    ) -> None:  # fmt: skip
+        try:
+            from pythonosc.udp_client import UDPClient
+        except ModuleNotFoundError as error:
+            raise MissingExtraError("python-osc", extra="studio", purpose="live out over OSC") from error
+        try:
+            client = UDPClient(host, port)
+        except OSError as error:
+            raise InvalidValueError(f"cannot reach {host}:{port}: {error.strerror or error}") from error
+        self._client, self.skeleton = client, skeleton
+        self._humanoid, self._begun = Humanoid(skeleton, samples), time.perf_counter()
 
     def send(self, pose: Pose, seconds: float | None = None) -> None:
         """Send one pose as one bundle; its time is given, or counted from the start of the sender."""
@@ -83,7 +86,7 @@ class VmcSender:
         now = time.perf_counter() - self._begun if seconds is None else seconds
         bundle.add_content(_message("/VMC/Ext/OK", 1))
         bundle.add_content(_message("/VMC/Ext/T", float(now)))
-        bundle.add_content(_message("/VMC/Ext/Root/Pos", "root", *_NOWHERE))
+        bundle.add_content(_message("/VMC/Ext/Root/Pos", "root", *(0.0,) * 6, 1.0))
         for bone, (place, turn) in self._humanoid.bones(pose).items():
             w, x, y, z = turn.tolist()
             bundle.add_content(_message("/VMC/Ext/Bone/Pos", bone, *place.tolist(), x, y, z, w))
@@ -120,16 +123,6 @@ def address_from_text(text: str) -> tuple[str, int]:
     return host.strip("[]") or HOST, int(port)
 
 
-_NOWHERE = (0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 1.0)
-
-
-def _bone_above(skeleton: Skeleton, joint: int, bone_of: dict[int, str]) -> str | None:
-    above = int(skeleton.parents[joint])
-    while above >= 0 and above not in bone_of:
-        above = int(skeleton.parents[above])
-    return bone_of[above] if above >= 0 else None
-
-
 def _message(address: str, *values: Any) -> Any:
     from pythonosc.osc_message_builder import OscMessageBuilder
 
@@ -137,14 +130,3 @@ def _message(address: str, *values: Any) -> Any:
     for value in values:
         builder.add_arg(value)
     return builder.build()
-
-
-def _osc_client(host: str, port: int) -> Any:
-    try:
-        from pythonosc.udp_client import UDPClient
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("python-osc", extra="studio", purpose="live out over OSC") from error
-    try:
-        return UDPClient(host, port)
-    except OSError as error:
-        raise InvalidValueError(f"cannot reach {host}:{port}: {error.strerror or error}") from error

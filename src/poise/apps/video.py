@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, dropwhile, islice, takewhile
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from poise.errors import InvalidValueError
 from poise.formats.camera_file import focal_from_fov
 from poise.formats.files import make_folder
 from poise.priors.prior import Prior
+from poise.skeleton.roles import SIDES
 from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress
 from poise.vision.lens import STRAIGHT, LensCamera
@@ -74,7 +75,7 @@ def watch_videos(
             f"{len(videos)} videos need a camera file; make one with poise cameras calibrate",
             settings=("cameras",),
         )
-    with InStep(sources, offsets=_offsets(sources, part.sync)) as steps:
+    with _steps(sources, part) as steps:
         total = max(source.frames for source in sources)
         views, frames = watch_people(
             _within(steps, part),
@@ -90,13 +91,9 @@ def watch_videos(
 
 
 def capture(
-    take: VideoTake,
-    *,
-    person: int | None = None,
-    prior: Prior | None = None,
-    height: float | None = None,
+    take: VideoTake, *, person: int | None = None, prior: Prior | None = None, height: float | None = None,
     progress: NamedProgress = lambda _what, _done, _all: None,
-) -> MotionSolution:
+) -> MotionSolution:  # fmt: skip
     """The body of one person (number from 1), who must be chosen if there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
     if not take.known and take.fov is None:
@@ -109,27 +106,37 @@ def capture(
 
 def report(found: MotionSolution) -> dict[str, Any]:
     """The results in numbers."""
-    names, sigmas = found.motion.skeleton.names, 100.0 * found.deviations
+    names, sigmas = found.motion.skeleton.names, np.median(100.0 * found.deviations, axis=0)
+    standing, ends = 100.0 * found.standing.mean(axis=0), found.motion.skeleton.is_end_site
     return {
         "frames": len(found.motion),
         "fps": found.motion.fps,
         "height_m": round(found.motion.skeleton.height, 3),
         "standing_percent": {
-            side: round(100.0 * float(found.standing[:, k].mean()), 1)
-            for k, side in enumerate(("left", "right"))
+            side: round(float(share), 1) for side, share in zip(SIDES, standing, strict=True)
         },
         "uncertainty_cm": {
-            name: round(float(np.median(sigmas[:, k])), 1)
-            for k, name in enumerate(names)
-            if not found.motion.skeleton.is_end_site[k]
+            name: round(float(sigma), 1)
+            for name, sigma, end in zip(names, sigmas, ends, strict=True)
+            if not end
         },
     }
+
+
+def _steps(sources: Sequence[Source], part: VideoPart) -> InStep:
+    alone = len(sources) == 1 or part.sync == "time"
+    return InStep(sources, offsets=None if alone else offsets_by(part.sync, sources))
+
+
+def _within(steps: InStep, part: VideoPart) -> Iterator[Step]:
+    early = takewhile(lambda step: part.end is None or step.time < part.end, steps)
+    return dropwhile(lambda step: step.time < part.start, early)
 
 
 def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
     """Yield the pictures of one camera again, frame by frame."""
     sources = [open_source(video) for video in take.videos]
-    with InStep(sources, offsets=_offsets(sources, take.part.sync)) as steps:
+    with _steps(sources, take.part) as steps:
         for step in islice(_within(steps, take.part), take.people.frames):
             picture = step.pictures[camera]
             if picture is not None:
@@ -137,12 +144,9 @@ def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
 
 
 def draw_film(
-    take: VideoTake,
-    found: MotionSolution,
-    path: Path,
-    *,
+    take: VideoTake, found: MotionSolution, path: Path, *,
     progress: NamedProgress = lambda _what, _done, _all: None,
-) -> Path:
+) -> Path:  # fmt: skip
     """The first camera's pictures with the skeleton over them, beside the body from the side (.mp4)."""
     from poise.pictures.animation import write_mp4
 
@@ -171,11 +175,9 @@ def draw_sheet(take: VideoTake, found: MotionSolution, path: Path, *, count: int
 
 
 def drawn_frames(
-    take: VideoTake,
-    found: MotionSolution,
-    frames: Sequence[int],
+    take: VideoTake, found: MotionSolution, frames: Sequence[int],
     progress: NamedProgress = lambda _what, _done, _all: None,
-) -> Iterator[Any]:
+) -> Iterator[Any]:  # fmt: skip
     """Pictures of the first camera with the skeleton over them, each beside the body from the side."""
     from PIL import Image
 
@@ -184,29 +186,13 @@ def drawn_frames(
     lens, camera, wanted = take.cameras[0], found.cameras[0], set(frames)
     for number, picture in enumerate(pictures_of(take)):
         if number in wanted:
-            straight = Image.fromarray(_straightened(picture, lens)[:, :, ::-1])
-            page = draw_overlay(straight, camera, {}, [found.motion[number]])
+            if np.any(lens.distortion):
+                picture = cv2().undistort(picture, lens.pinhole.intrinsics, np.asarray(lens.distortion))
+            page = draw_overlay(
+                Image.fromarray(np.asarray(picture)[:, :, ::-1]), camera, {}, [found.motion[number]]
+            )
             progress("drawing", number + 1, len(found.motion))
             yield page.crop((0, 0, page.width // 2 * 2, page.height // 2 * 2))
-
-
-def _straightened(picture: Array, lens: LensCamera) -> Array:
-    """A picture without lens distortion."""
-    if not np.any(lens.distortion):
-        return picture
-    return np.asarray(cv2().undistort(picture, lens.pinhole.intrinsics, np.asarray(lens.distortion)))
-
-
-def _within(steps: InStep, part: VideoPart) -> Iterator[Step]:
-    for step in steps:
-        if part.end is not None and step.time >= part.end:
-            return
-        if step.time >= part.start:
-            yield step
-
-
-def _offsets(sources: Sequence[Source], sync: str) -> Sequence[float] | None:
-    return None if len(sources) == 1 or sync == "time" else offsets_by(sync, sources)
 
 
 def _cameras_of(rig: Rig, sources: Sequence[Source]) -> list[LensCamera]:

@@ -132,27 +132,23 @@ def warm_up(names: Iterable[str] = KERNELS, pace: Pace | None = None) -> None:
 
 def compile_all(pace: Pace) -> None:
     """Compiles every set of kernels into the cache, with two processes where there are two processors."""
-    waiting, done = list(KERNELS), set[str]()
-    with get_context("spawn").Pool(min(PROCESSES, os.cpu_count() or 1), _leave_interrupts) as pool:
+    waiting, done = (
+        list(KERNELS),
+        set[str](),
+    )  # interrupts are ignored: a compiling process is ended by its parent
+    with get_context("spawn").Pool(
+        min(PROCESSES, os.cpu_count() or 1), signal.signal, (signal.SIGINT, signal.SIG_IGN)
+    ) as pool:
         running = {}
         while len(done) < len(KERNELS):
             for name in [name for name in waiting if done.issuperset(AFTER.get(name, ()))]:
                 waiting.remove(name)
-                running[name] = pool.apply_async(_compile, (name,))
+                running[name] = pool.apply_async(warm_up, ((name,),))
             for name in [name for name, result in running.items() if result.ready()]:
                 running.pop(name).get()
                 done.add(name)
                 pace.finish(name)
             time.sleep(_LOOK)
-
-
-def _leave_interrupts() -> None:
-    """Ignore interrupts: a compiling process is ended by its parent."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-
-
-def _compile(name: str) -> None:
-    load(KERNELS[name])()
 
 
 def move_a_skeleton() -> None:
@@ -261,22 +257,13 @@ def solve_a_sequence() -> None:
 
 def search_something() -> None:
     """Search the nearest frames of a short walk, from frame to frame and everywhere."""
-    from poise.library import (
-        CoherentSearch,
-        ExhaustiveSearch,
-        Poses,
-        QueryMetric,
-        find_runs,
-    )
+    from poise.library import CoherentSearch, ExhaustiveSearch, Poses, QueryMetric, find_runs
     from poise.performer import act
 
     poses = Poses.of_motions([act("walk", seconds=1.0, fps=30)])
     handles = poses.space.handles(["head"])
     rows = QueryMetric.balanced(poses, handles).rows(poses, handles)
-    for search in (
-        CoherentSearch(find_runs(poses), rows),
-        ExhaustiveSearch(rows),
-    ):
+    for search in (CoherentSearch(find_runs(poses), rows), ExhaustiveSearch(rows)):
         for row in rows[:2]:
             search.nearest(row, 2)
 

@@ -14,8 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.signal import butter, sosfiltfilt
 
-from poise.apps.animate import animate
-from poise.apps.foot_targets import FootContact, changed, constraints_of, contacts_in
+from poise.apps.animate import FootContact, animate, changed, constraints_of, contacts_in
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import STYLE, learner_named
 from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
@@ -196,7 +195,7 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
 
 def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
     """Fig. 6: the recording, and each method's motion from its foot contacts."""
-    from poise.apps.learning import save_picture
+    from poise.apps.outputs import save_picture
     from poise.pictures import contact_sheet
 
     fold = request.folds()[0]

@@ -393,7 +393,7 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
 
 def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
     """Fig. 2: the latent spaces; per model a path from one activity to the other, and its motion."""
-    from poise.apps.learning import save_picture
+    from poise.apps.outputs import save_picture
     from poise.apps.simulating import simulate as simulation
     from poise.pictures import contact_sheet
     from poise.pictures.latent_paths import draw_latent_paths, draw_models

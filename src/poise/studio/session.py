@@ -14,7 +14,7 @@ from importlib.metadata import version
 from threading import RLock
 from typing import Any
 
-from poise.apps.constraint_tables import table_of
+from poise.apps.posing import table_of
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import extensions
 from poise.motion.motion import Motion
