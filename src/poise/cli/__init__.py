@@ -1,6 +1,6 @@
 """The command line: thin files that parse, call the applications and libraries, and show progress; one a topic.
 
-To add a command, write an `App` of its name in capitals in the file of its topic, and list the name in `main.py`.
+To add a command, write a function with `@command(HELP)` in the file of its topic, and list its name in `main.py`.
 """
 
 from poise.cli.main import main

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from poise.cli import terminal
-from poise.cli.options import Hue, Json
+from poise.cli.options import Hue, Json, about
 from poise.errors import PoiseError
 
-if TYPE_CHECKING:
-    from poise.apps.camera_calibration import Calibrated
-
-CAMERAS = App(
+cameras = App(
     name="cameras",
     help="Calibrate cameras with a printed board, check them, and simulate a setup.",
     help_epilogue="""\
@@ -33,31 +30,28 @@ Examples:
 """,
 )
 
-Videos = Annotated[str, Parameter(help="A video or a folder of images per camera.")]
-BoardSize = Annotated[str, Parameter(name="--board", help="Inner corners of the board: columns x rows.")]
-Square = Annotated[float, Parameter(help="Side of a square in metres.")]
+Videos = Annotated[str, about("A video or a folder of images per camera.")]
+BoardSize = Annotated[str, about("Inner corners of the board: columns x rows.", "--board")]
+Square = Annotated[float, about("Side of a square in metres.")]
 Charuco = Annotated[
-    float | None, Parameter(help="Side of the markers in metres, if it is a ChArUco board (DICT_4X4_250).")
+    float | None, about("Side of the markers in metres, if it is a ChArUco board (DICT_4X4_250).")
 ]
 Sync = Annotated[
-    str,
-    Parameter(help="How to align videos: time (they started together), flash, clap (sound) or motion."),
+    str, about("How to align videos: time (they started together), flash, clap (sound) or motion.")
 ]
 
 
-@CAMERAS.command
+@cameras.command
 def calibrate(
     *videos: Videos,
     board: BoardSize,
     square: Square,
     charuco: Charuco = None,
-    floor: Annotated[
-        Path | None, Parameter(help="The first camera's picture of the board on the floor.")
-    ] = None,
+    floor: Annotated[Path | None, about("The first camera's picture of the board on the floor.")] = None,
     sync: Sync = "time",
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The camera file to write (.toml).")],
+    output: Annotated[Path, about("The camera file to write (.toml).", "--output", "-o")],
     picture: Annotated[
-        Path | None, Parameter(help="Also draw where the board was seen, and its errors (.png).")
+        Path | None, about("Also draw where the board was seen, and its errors (.png).")
     ] = None,
     json: Json = False,
 ) -> None:
@@ -82,18 +76,25 @@ def calibrate(
     if json:
         terminal.print_json(camera_calibration.facts(found))
         return
-    _print_calibration(found)
+    terminal.print_table(*camera_calibration.view_rows(found))
+    print()
+    terminal.print_table(*camera_calibration.camera_rows(found))
+    for note in found.notes:
+        terminal.note(note)
+    for lens in found.result.lenses:
+        for hint in lens.hints:
+            terminal.warn(f"{lens.camera.name}: {hint}")
     print(f"{output}: {len(found.result.rig)} cameras")
 
 
-@CAMERAS.command
+@cameras.command
 def check(
-    cameras: Annotated[Path, Parameter(help="A camera file.")],
+    cameras: Annotated[Path, about("A camera file.")],
     *videos: Videos,
-    board: Annotated[str, Parameter(help="Inner corners, if the videos show the board.")] = "",
-    square: Annotated[float, Parameter(help="Side of its squares in metres.")] = 0.03,
+    board: Annotated[str, about("Inner corners, if the videos show the board.")] = "",
+    square: Annotated[float, about("Side of its squares in metres.")] = 0.03,
     charuco: Charuco = None,
-    empty: Annotated[float, Parameter(help="Seconds without the performer at the start.")] = 1.0,
+    empty: Annotated[float, about("Seconds without the performer at the start.")] = 1.0,
     sync: Sync = "time",
     hue: Hue = "",
     json: Json = False,
@@ -120,39 +121,34 @@ def check(
     if json:
         terminal.print_json([vars(entry) for entry in checks])
     else:
-        rows = [
-            (entry.what, f"{entry.value:.2f} {entry.unit}" if entry.unit else "", entry.wrong or "ok")
-            for entry in checks
-        ]
+        values = [f"{entry.value:.2f} {entry.unit}" if entry.unit else "" for entry in checks]
+        rows = [(entry.what, value, entry.wrong or "ok") for entry, value in zip(checks, values, strict=True)]
         terminal.print_table(("checked", "measured", "verdict"), rows)
     if any(entry.wrong for entry in checks):
         raise PoiseError(f"{cameras.name} does not fit these videos")
 
 
-@CAMERAS.command
+@cameras.command
 def simulate(
-    clip: Annotated[Path, Parameter(help="The motion to film.")],
+    clip: Annotated[Path, about("The motion to film.")],
     *,
-    output: Annotated[Path, Parameter(name=("--output", "-o"), help="The folder to write into.")],
-    cameras: Annotated[
-        int, Parameter(help="The number of cameras, side by side in front of the performer.")
-    ] = 2,
-    rig: Annotated[Path | None, Parameter(help="A camera file, instead of cameras side by side.")] = None,
-    distance: Annotated[float, Parameter(help="Metres from the performer.")] = 3.0,
-    apart: Annotated[float, Parameter(help="Metres between neighbouring cameras.")] = 1.2,
-    size: Annotated[tuple[int, int], Parameter(help="Width and height of the pictures.")] = (640, 480),
-    fps: Annotated[float, Parameter(help="Pictures per second.")] = 60.0,
-    seconds: Annotated[float | None, Parameter(help="Film only this many seconds of the clip.")] = None,
-    markers: Annotated[str, Parameter(help="Names, separated by commas. Default: nine markers.")] = "",
+    output: Annotated[Path, about("The folder to write into.", "--output", "-o")],
+    cameras: Annotated[int, about("The number of cameras, side by side in front of the performer.")] = 2,
+    rig: Annotated[Path | None, about("A camera file, instead of cameras side by side.")] = None,
+    distance: Annotated[float, about("Metres from the performer.")] = 3.0,
+    apart: Annotated[float, about("Metres between neighbouring cameras.")] = 1.2,
+    size: Annotated[tuple[int, int], about("Width and height of the pictures.")] = (640, 480),
+    fps: Annotated[float, about("Pictures per second.")] = 60.0,
+    seconds: Annotated[float | None, about("Film only this many seconds of the clip.")] = None,
+    markers: Annotated[str, about("Names, separated by commas. Default: nine markers.")] = "",
     hue: Hue = "",
-    lamp: Annotated[bool, Parameter(help="Add a bright lamp to the view.")] = False,
-    perfect: Annotated[bool, Parameter(help="Without noise, blur, clutter, shadow and drift.")] = False,
-    empty: Annotated[float, Parameter(help="Seconds of the empty room before the performance.")] = 1.0,
+    lamp: Annotated[bool, about("Add a bright lamp to the view.")] = False,
+    perfect: Annotated[bool, about("Without noise, blur, clutter, shadow and drift.")] = False,
+    empty: Annotated[float, about("Seconds of the empty room before the performance.")] = 1.0,
     late: Annotated[
-        float,
-        Parameter(help="Seconds by which each camera starts after the one before it; a clap is heard, too."),
+        float, about("Seconds by which each camera starts after the one before it; a clap is heard, too.")
     ] = 0.0,
-    seed: Annotated[int, Parameter(help="The random seed of noise and room.")] = 0,
+    seed: Annotated[int, about("The random seed of noise and room.")] = 0,
 ) -> None:
     """Film a motion with simulated cameras, to plan the places of cameras and markers.
 
@@ -166,11 +162,7 @@ def simulate(
     from poise.vision.simulator import Conditions, front_rig
 
     take = camera_takes.before_cameras(read_motion(clip), fps=fps, seconds=seconds)
-    where = (
-        load_rig(rig)
-        if rig is not None
-        else front_rig(distance=distance, apart=apart, size=size, count=cameras)
-    )
+    where = load_rig(rig) if rig else front_rig(distance=distance, apart=apart, size=size, count=cameras)
     names = [name.strip() for name in markers.split(",") if name.strip()] or list(camera_takes.NINE)
     conditions = Conditions.perfect() if perfect else Conditions(lamp=lamp)
     conditions = replace(conditions, marker_colours=Colours.from_text(hue).lights(names))
@@ -184,16 +176,3 @@ def simulate(
     terminal.print_table(("marker", "seen by two", "by none"), rows)
     for path in (*filmed.videos, filmed.cameras, *filmed.truth):
         print(f"{path}: {terminal.file_size(path)}")
-
-
-def _print_calibration(found: Calibrated) -> None:
-    from poise.apps.camera_calibration import camera_rows, view_rows
-
-    terminal.print_table(*view_rows(found))
-    print()
-    terminal.print_table(*camera_rows(found))
-    for note in found.notes:
-        terminal.note(note)
-    for lens in found.result.lenses:
-        for hint in lens.hints:
-            terminal.warn(f"{lens.camera.name}: {hint}")

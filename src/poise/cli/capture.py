@@ -20,6 +20,8 @@ from poise.cli.options import (
     Uncertainty,
     Units,
     Up,
+    about,
+    command,
     warn_of,
     write_motion,
 )
@@ -27,7 +29,7 @@ from poise.cli.options import (
 if TYPE_CHECKING:
     from poise.capture.markers import Capture
 
-MARKERS = App(
+markers = App(
     name="markers",
     help_epilogue="""\
 A take is a C3D or TRC file with labelled markers. The 41-marker set of CMU and
@@ -47,7 +49,7 @@ Examples:
 """,
 )
 
-Source = Annotated[Path, Parameter(help="The take: a C3D or TRC file.")]
+Source = Annotated[Path, about("The take: a C3D or TRC file.")]
 
 
 @dataclass(frozen=True)
@@ -55,16 +57,13 @@ class MarkerOptions:
     """What solving and filling have in common."""
 
     style: Annotated[
-        Path | None,
-        Parameter(help="A model written by poise learn. Default: a style learned from the take."),
+        Path | None, about("A model written by poise learn. Default: a style learned from the take.")
     ] = None
-    subject: Annotated[
-        str | None, Parameter(help="The person, if labels have the prefixes of several people.")
-    ] = None
-    map: Annotated[Path | None, Parameter(help="A mapping file from labels to markers or joints.")] = None
+    subject: Annotated[str | None, about("The person, if labels have the prefixes of several people.")] = None
+    map: Annotated[Path | None, about("A mapping file from labels to markers or joints.")] = None
     units: Units = None
     up: Up = None
-    report: Annotated[Path | None, Parameter(help="Also draw gaps, fills and uncertainty (.png).")] = None
+    report: Annotated[Path | None, about("Also draw gaps, fills and uncertainty (.png).")] = None
     uncertainty: Uncertainty = False
     json: Json = False
 
@@ -74,7 +73,7 @@ class MarkerOptions:
         return {name: value for name, value in given.items() if value is not None}
 
 
-@MARKERS.command
+@markers.command
 def solve(
     take: Source,
     *,
@@ -90,12 +89,12 @@ def solve(
     _tell(capture, takes.summary(capture), output, options)
 
 
-@MARKERS.command
+@markers.command
 def fill(
     take: Source,
     *,
     output: MarkerOutput,
-    unsure: Annotated[bool, Parameter(help="Fill even gaps that are too uncertain.")] = False,
+    unsure: Annotated[bool, about("Fill even gaps that are too uncertain.")] = False,
     options: Annotated[MarkerOptions, Parameter(name="*")] = MarkerOptions(),  # noqa: B008 - frozen
 ) -> None:
     """Fill the gaps of a take and write it again; what was measured stays as it is.
@@ -121,9 +120,8 @@ def _capture(take: Path, options: MarkerOptions) -> Capture:
     prior = load(options.style) if options.style is not None else None
     skeleton = prior.space.skeleton if prior is not None else takes.template()
     with terminal.working("reading"):
-        found = matching.read_take(
-            take, skeleton, subject=options.subject, mapping=options.map, **options.reading()
-        )
+        given = {"subject": options.subject, "mapping": options.map, **options.reading()}
+        found = matching.read_take(take, skeleton, **given)
     warn_of(found.markers)
     for line in found.matched:
         terminal.note(line)
@@ -139,7 +137,11 @@ def _capture(take: Path, options: MarkerOptions) -> Capture:
 
 def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: MarkerOptions) -> None:
     if options.report is not None:
-        _draw(capture, options.report)
+        from poise.capture.markers import save_report
+
+        with terminal.working(f"drawing {options.report.name}"):
+            save_report(capture, options.report)
+        terminal.note(f"{options.report}: gaps, fills and uncertainty")
     if options.uncertainty:
         from poise.apps.outputs import save_deviations
 
@@ -147,27 +149,14 @@ def _tell(capture: Capture, facts: dict[str, Any], output: Path, options: Marker
     if options.json:
         terminal.print_json(facts)
         return
-    shown = {
-        name: value for name, value in facts.items() if name not in ("matched", "notes", "flagged_frames")
-    }
-    terminal.print_facts(str(output), [(name, str(value)) for name, value in shown.items()])
-    if facts.get("flagged_points"):
-        terminal.warn(
-            f"{facts['flagged_points']} points in {len(facts['flagged_frames'])} frames are too uncertain to fill"
-        )
+    aside = ("matched", "notes", "flagged_frames")
+    terminal.print_facts(str(output), [(name, str(facts[name])) for name in facts if name not in aside])
+    if points := facts.get("flagged_points"):
+        frames = len(facts["flagged_frames"])
+        terminal.warn(f"{points} points in {frames} frames are too uncertain to fill")
 
 
-def _draw(capture: Capture, picture: Path) -> None:
-    from poise.capture.markers import save_report
-
-    with terminal.working(f"drawing {picture.name}"):
-        save_report(capture, picture)
-    terminal.note(f"{picture}: gaps, fills and uncertainty")
-
-
-VIDEO = App(
-    name="video",
-    help_epilogue="""\
+@command("""\
 One video gives a body of about the right size; the vertical and the floor are
 estimated from the person. Several videos of the same moment, with the file of
 their cameras (poise cameras calibrate), give metres. People are found by
@@ -180,26 +169,20 @@ Examples:
   poise video left.mp4 right.mp4 --cameras cams.toml \\
       -o walk.bvh --picture check.png
   poise video duet.mp4 --person 2 -o second.bvh
-""",
-)
-
-
-@VIDEO.default
+""")
 def video(
-    *videos: Annotated[str, Parameter(help="A video or a folder of images; several, one per camera.")],
+    *videos: Annotated[str, about("A video or a folder of images; several, one per camera.")],
     output: OptionalOutput = None,
-    cameras: Annotated[Path | None, Parameter(help="The file of the cameras, for several videos.")] = None,
-    person: Annotated[int | None, Parameter(help="Which person, from 1, if there are several.")] = None,
+    cameras: Annotated[Path | None, about("The file of the cameras, for several videos.")] = None,
+    person: Annotated[int | None, about("Which person, from 1, if there are several.")] = None,
     height: Height = None,
-    fov: Annotated[float | None, Parameter(help="Vertical field of view in degrees, if known.")] = None,
-    model: Annotated[Path | None, Parameter(help="A model. Default: the universal prior.")] = None,
-    start: Annotated[float, Parameter(help="Start at this second.")] = 0.0,
+    fov: Annotated[float | None, about("Vertical field of view in degrees, if known.")] = None,
+    model: Annotated[Path | None, about("A model. Default: the universal prior.")] = None,
+    start: Annotated[float, about("Start at this second.")] = 0.0,
     end: End = None,
-    sync: Annotated[str, Parameter(help="How to align videos: time, flash, clap or motion.")] = "time",
-    film: Annotated[
-        Path | None, Parameter(help="Write the video with the skeleton, next to the body (.mp4).")
-    ] = None,
-    picture: Annotated[Path | None, Parameter(help="Write some frames of it as a picture (.png).")] = None,
+    sync: Annotated[str, about("How to align videos: time, flash, clap or motion.")] = "time",
+    film: Annotated[Path | None, about("Write the video with the skeleton, next to the body (.mp4).")] = None,
+    picture: Annotated[Path | None, about("Write some frames of it as a picture (.png).")] = None,
     uncertainty: Uncertainty = False,
     onto: Onto = None,
     json: Json = False,
@@ -212,46 +195,30 @@ def video(
 
     rig = None if cameras is None else load_rig(cameras)
     prior = None if model is None else load(model)
-    with terminal.counting("finding people") as count:
-        take = app.watch_videos(
-            videos, rig=rig, fov=fov, part=app.VideoPart(start, end, sync),
-            progress=lambda _what, done, total: count(done, total),
-        )  # fmt: skip
-    with terminal.counting("solving the body") as count:
-        found = app.capture(
-            take, person=person, prior=prior, height=height,
-            progress=lambda _what, done, total: count(done, total),
-        )  # fmt: skip
+    part = app.VideoPart(start, end, sync)
+    with terminal.naming() as report:
+        take = app.watch_videos(videos, rig=rig, fov=fov, part=part, progress=report)
+        found = app.capture(take, person=person, prior=prior, height=height, progress=report)
     files = [] if output is None else [save(found.motion, output, onto=onto)]
     if output is not None and uncertainty:
         files.append(save_deviations(output, found.motion, found.deviations))
     if film is not None:
-        with terminal.counting("drawing") as count:
-            files.append(
-                app.draw_film(take, found, film, progress=lambda _what, done, total: count(done, total))
-            )
+        with terminal.naming() as report:
+            files.append(app.draw_film(take, found, film, progress=report))
     if picture is not None:
         files.append(app.draw_sheet(take, found, picture))
-    _say(app.report(found), files, json=json)
-
-
-def _say(facts: dict[str, object], files: list[Path], *, json: bool) -> None:
+    facts = app.report(found)
     if json:
         terminal.print_json(facts)
         return
-    uncertainty = facts["uncertainty_cm"]
-    assert isinstance(uncertainty, dict)
     print(f"{facts['frames']} frames at {facts['fps']:g} a second; a body {facts['height_m']} m tall")
-    terminal.print_table(
-        ("joint", "uncertain by"), [(name, f"{value} cm") for name, value in uncertainty.items()]
-    )
+    rows = [(name, f"{value} cm") for name, value in facts["uncertainty_cm"].items()]
+    terminal.print_table(("joint", "uncertain by"), rows)
     for file in files:
         print(f"{file}: {terminal.file_size(file)}")
 
 
-FUSE = App(
-    name="fuse",
-    help_epilogue="""\
+@command("""\
 The take is a TOML file with a table per source: positions of joints (C3D, TRC,
 CSV), orientations of segments or pixels of joints in a camera (CSV), each with
 its noise, and [[constraints]] for keys and contacts. Clocks are corrected, and
@@ -261,17 +228,13 @@ file.
 Examples:
   poise fuse take.toml -o take.bvh
   poise fuse take.toml --json
-""",
-)
-
-
-@FUSE.default
+""")
 def fuse(
-    take: Annotated[Path, Parameter(help="The take file, TOML.")],
+    take: Annotated[Path, about("The take file, TOML.")],
     *,
     output: OptionalOutput = None,
     onto: Onto = None,
-    json: Annotated[bool, Parameter(help="Print the agreement of the sources as JSON.")] = False,
+    json: Annotated[bool, about("Print the agreement of the sources as JSON.")] = False,
 ) -> None:
     """Make one motion from several sources."""
     from dataclasses import asdict, replace

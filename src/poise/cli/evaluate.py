@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from textwrap import fill
 from typing import Annotated, Any
@@ -11,12 +10,13 @@ from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.main import sentence
-from poise.cli.options import flags_of
-from poise.evaluation.report import ABOUT, PROTOCOLS, Request, Row, evaluate, names_from_text
+from poise.cli.options import about, flags_of
+from poise.evaluation import report as reporting
+from poise.evaluation.report import ABOUT, PROTOCOLS, Request
 from poise.evaluation.splits import SPLITS
 from poise.formats.tables import checked
 
-EVALUATE = App(
+evaluate = App(
     name="evaluate",
     help="Measure all methods under the same protocol: errors and time.",
     help_epilogue=f"""\
@@ -46,7 +46,7 @@ Examples:
 )
 
 
-@EVALUATE.default
+@evaluate.default
 def evaluate_late(
     protocol: Annotated[str, Parameter(show=False)],
     *arguments: Annotated[str, Parameter(show=False, allow_leading_hyphen=True)],
@@ -62,22 +62,39 @@ def command_of(name: str) -> App:
 
     def run(
         *,
-        split: Annotated[str, Parameter(help="The clips for training and testing.")] = "performer",
+        split: Annotated[str, about("The clips for training and testing.")] = "performer",
         train: Annotated[
-            list[Path] | None,
-            Parameter(help="Clips to learn from, instead of a split.", consume_multiple=True),
+            list[Path] | None, about("Clips to learn from, instead of a split.", consume_multiple=True)
         ] = None,
-        test: Annotated[list[Path] | None, Parameter(help="Clips to test on.", consume_multiple=True)] = None,
-        methods: Annotated[str, Parameter(help="Names, separated by commas. Default: the usual ones.")] = "",
+        test: Annotated[list[Path] | None, about("Clips to test on.", consume_multiple=True)] = None,
+        methods: Annotated[str, about("Names, separated by commas. Default: the usual ones.")] = "",
         options: Any = None,
-        json: Annotated[Path | None, Parameter(help="Also write the report to this file.")] = None,
-        plots: Annotated[
-            Path | None, Parameter(help="Also draw plots and pictures into this folder.")
-        ] = None,
+        json: Annotated[Path | None, about("Also write the report to this file.")] = None,
+        plots: Annotated[Path | None, about("Also draw plots and pictures into this folder.")] = None,
     ) -> None:
         given = {key: value for key, value in vars(options or flags()).items() if value is not None}
         chosen = checked(protocol.Options, given, what=f"the protocol {name}")
-        _measure(Request(name, split, train or (), test or (), names_from_text(methods), chosen), json, plots)
+        request = Request(name, split, train or (), test or (), reporting.names_from_text(methods), chosen)
+        with terminal.steps() as step:
+            report = reporting.evaluate(
+                request, lambda what, done, total: step(f"{name}: {what} ({done}/{total})")
+            )
+        columns = list(dict.fromkeys(column for row in report.rows for column in row))
+        terminal.print_table(
+            columns, [[_cell(row.get(column, "")) for column in columns] for row in report.rows]
+        )
+        known = ", ".join(f"{package} {number}" for package, number in reporting.versions().items())
+        terminal.note(f"{reporting.machine()}; {known}")
+        if left_out := protocol.left_out():
+            terminal.warn(left_out)
+        if json is not None:
+            report.write(json)
+        if plots is not None:
+            from poise.evaluation.plots import draw_report
+
+            with terminal.steps() as step:
+                files = draw_report(request, report, plots, step)
+            print("\n".join(map(str, files)))
 
     run.__annotations__["options"] = Annotated[flags, Parameter(name="*")]
     valid = f"Methods: {', '.join(protocol.methods)}." if protocol.methods else ""
@@ -86,25 +103,10 @@ def command_of(name: str) -> App:
     return made
 
 
-def _measure(request: Request, json: Path | None, plots: Path | None) -> None:
-    from poise.evaluation.report import machine, versions
-
-    with terminal.steps() as step:
-        report = evaluate(
-            request, lambda what, done, total: step(f"{request.protocol}: {what} ({done}/{total})")
-        )
-    terminal.print_table(*_table(report.rows))
-    terminal.note(f"{machine()}; " + ", ".join(f"{name} {number}" for name, number in versions().items()))
-    if left_out := PROTOCOLS[request.protocol].left_out():
-        terminal.warn(left_out)
-    if json is not None:
-        report.write(json)
-    if plots is not None:
-        from poise.evaluation.plots import draw_report
-
-        with terminal.steps() as step:
-            files = draw_report(request, report, plots, step)
-        print("\n".join(str(file) for file in files))
+def _cell(value: float | str) -> str:
+    if isinstance(value, str | int):
+        return str(value)
+    return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"
 
 
 def __getattr__(name: str) -> App:
@@ -115,17 +117,6 @@ def __getattr__(name: str) -> App:
 
 
 for _name in PROTOCOLS:
-    EVALUATE.command(
+    evaluate.command(
         f"poise.cli.evaluate:{_name}", name=_name, help=sentence(ABOUT.get(_name) or PROTOCOLS[_name].about)
     )
-
-
-def _table(rows: Sequence[Row]) -> tuple[list[str], list[list[str]]]:
-    columns = list(dict.fromkeys(column for row in rows for column in row))
-    return columns, [[_cell(row.get(column, "")) for column in columns] for row in rows]
-
-
-def _cell(value: float | str) -> str:
-    if isinstance(value, str | int):
-        return str(value)
-    return f"{value:.3f}" if 0.001 <= abs(value) < 1000 else f"{value:.3g}"

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
-from cyclopts import App, Parameter
+from typing import Annotated, Any
 
 from poise.cli import terminal
 from poise.cli.options import (
@@ -19,18 +16,15 @@ from poise.cli.options import (
     ReadingOptions,
     Start,
     Target,
+    about,
+    command,
     warn_of,
     write_motion,
 )
 from poise.errors import InvalidValueError, PoiseError
 
-if TYPE_CHECKING:
-    from poise.motion.markers import Markers
-    from poise.motion.motion import Motion
 
-INFO = App(
-    name="info",
-    help_epilogue="""\
+@command("""\
 A motion file seldom names its unit of length. The reader infers it from the
 body's size and says what it chose and why; --units overrides. The T-pose that
 some conversions put in the first frame is left out and reported.
@@ -40,113 +34,74 @@ Examples:
   poise info walk.bvh --json
   poise info clips/*.bvh
   poise info strange.bvh --units cm --keep-first
-""",
-)
-
-
-@INFO.default
+""")
 def info(
-    *files: Annotated[Path, Parameter(help="Motion files: BVH, AMC, C3D, TRC or GLB.")],
-    json: Annotated[bool, Parameter(help="Print JSON: an object, or a list for several files.")] = False,
+    *files: Annotated[Path, about("Motion files: BVH, AMC, C3D, TRC or GLB.")],
+    json: Annotated[bool, about("Print JSON: an object, or a list for several files.")] = False,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Show what is in motion files."""
     if not files:
         raise InvalidValueError("name at least one motion file; see poise info --help")
-    found, failures = _descriptions(files, reading.given)
+    from poise.apps.describe import describe
+    from poise.formats import read
+
+    found, failures = list[dict[str, Any]](), list[Path]()
+    with terminal.counting("reading") as report:
+        for done, file in enumerate(files, start=1):
+            try:
+                found.append(describe(read(file, **reading.given)))
+            except PoiseError as error:  # among several files, a bad one does not hide the rest
+                if len(files) == 1:
+                    raise
+                failures.append(file)
+                terminal.warn(str(error))
+            report(done, len(files))
     if json:
         terminal.print_json(found[0] if len(files) == 1 else found)
     elif len(files) == 1:
         _show_one(found[0])
     else:
-        _show_many(found)
+        columns = ("file", "frames", "Hz", "seconds", "joints", "height", "units", "warnings")
+        rows = []
+        for one in found:
+            name, height = Path(one["path"]).name or one["name"], one["height_m"]
+            joints = f"{one['joints']}" if one["kind"] == "motion" else f"{one['markers']} markers"
+            tall = f"{height:.2f} m" if height is not None else ""
+            times = str(one["frames"]), f"{one['fps']:g}", f"{one['seconds']:.2f}"
+            rows.append((name, *times, joints, tall, one["units"], str(len(one["warnings"]))))
+        terminal.print_table(columns, rows)
     if failures:
         raise PoiseError(
             f"{len(failures)} of {len(files)} files could not be read: {', '.join(map(str, failures))}"
         )
 
 
-def _descriptions(files: Sequence[Path], options: dict[str, Any]) -> tuple[list[dict[str, Any]], list[Path]]:
-    """The contents of each file, and the unreadable ones: among several files, a bad one does not hide the rest."""
-    from poise.apps.describe import describe
-    from poise.formats import read
-
-    found, failures = [], []
-    with terminal.counting("reading") as report:
-        for done, file in enumerate(files, start=1):
-            try:
-                found.append(describe(read(file, **options)))
-            except PoiseError as error:
-                if len(files) == 1:
-                    raise
-                failures.append(file)
-                terminal.warn(str(error))
-            report(done, len(files))
-    return found, failures
-
-
 def _show_one(about: dict[str, Any]) -> None:
-    shared = [
-        (
-            "frames",
-            f"{about['frames']} at {about['fps']:g} Hz, {about['seconds']:.2f} s{_first_frame(about)}",
-        ),
+    t_pose = " (a T-pose in the first frame was left out; --keep-first keeps it)"
+    facts = [
+        ("frames", f"{about['frames']} at {about['fps']:g} Hz, {about['seconds']:.2f} s"),
         ("units", f"{about['units']} ({about['metres_per_unit']:g} m): {about['units_reason']}"),
     ]
-    particular = _motion_facts(about) if about["kind"] == "motion" else _marker_facts(about)
-    notes = [("note", note) for note in about["notes"]]
-    terminal.print_facts(f"{about['name']} ({about['format']})", [*shared, *particular, *notes])
+    if about["dropped_first_frame"]:
+        facts[0] = ("frames", facts[0][1] + t_pose)
+    if about["kind"] == "motion":
+        facts += [
+            ("joints", f"{about['joints']}, and {about['end_sites']} end sites"),
+            ("height", f"{about['height_m']:.2f} m"),
+            ("roles", ", ".join(f"{role}={joint}" for role, joint in about["roles"].items()) or "none found"),
+            ("still joints", ", ".join(about["still_joints"]) or "none"),
+        ]
+    else:
+        gaps = f"{about['gaps_percent']:g} % of all points, in {len(about['markers_with_gaps'])} markers"
+        facts += [("markers", f"{about['markers']}: {', '.join(about['marker_names'])}"), ("gaps", gaps)]
+    facts += [("note", note) for note in about["notes"]]
+    terminal.print_facts(f"{about['name']} ({about['format']})", facts)
     for warning in about["warnings"]:
         terminal.warn(warning)
 
 
-def _first_frame(about: dict[str, Any]) -> str:
-    return (
-        " (a T-pose in the first frame was left out; --keep-first keeps it)"
-        if about["dropped_first_frame"]
-        else ""
-    )
-
-
-def _motion_facts(about: dict[str, Any]) -> list[tuple[str, str]]:
-    roles = ", ".join(f"{role}={joint}" for role, joint in about["roles"].items())
-    return [
-        ("joints", f"{about['joints']}, and {about['end_sites']} end sites"),
-        ("height", f"{about['height_m']:.2f} m"),
-        ("roles", roles or "none found"),
-        ("still joints", ", ".join(about["still_joints"]) or "none"),
-    ]
-
-
-def _marker_facts(about: dict[str, Any]) -> list[tuple[str, str]]:
-    return [
-        ("markers", f"{about['markers']}: {', '.join(about['marker_names'])}"),
-        ("gaps", f"{about['gaps_percent']:g} % of all points, in {len(about['markers_with_gaps'])} markers"),
-    ]
-
-
-def _show_many(found: Sequence[dict[str, Any]]) -> None:
-    terminal.print_table(
-        ("file", "frames", "Hz", "seconds", "joints", "height", "units", "warnings"),
-        (
-            (
-                Path(about["path"]).name or about["name"],
-                str(about["frames"]),
-                f"{about['fps']:g}",
-                f"{about['seconds']:.2f}",
-                f"{about['joints']}" if about["kind"] == "motion" else f"{about['markers']} markers",
-                f"{about['height_m']:.2f} m" if about["height_m"] is not None else "",
-                about["units"],
-                str(len(about["warnings"])),
-            )
-            for about in found
-        ),
-    )
-
-
-CONVERT = App(
-    name="convert",
-    help_epilogue="""\
+@command("""\
 The extension selects the format: .bvh .amc .glb for motions, .trc .c3d for
 markers. .png .gif .mp4 draw the motion.
 
@@ -159,33 +114,29 @@ Examples:
   poise convert characters.glb#run run.bvh
   poise convert characters.glb clip.bvh --all
   poise convert walk.bvh walk.mot --onto Rajagopal2015.osim
-""",
-)
-
-
-@CONVERT.default
+""")
 def convert(
-    source: Annotated[Path, Parameter(help="The file to read.")],
+    source: Annotated[Path, about("The file to read.")],
     target: Target,
     *,
     start: Start = None,
     end: End = None,
-    fps: Annotated[float | None, Parameter(help="Frames per second to resample to.")] = None,
-    mirror: Annotated[bool, Parameter(help="Swap left and right.")] = False,
+    fps: Annotated[float | None, about("Frames per second to resample to.")] = None,
+    mirror: Annotated[bool, about("Swap left and right.")] = False,
     reading: ReadingOptions = AS_FOUND,
     to_units: Annotated[
-        str | None,
-        Parameter(help="The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ... Default: the format's own."),
+        str | None, about("The unit to write (BVH, USD, TRC, C3D): m, cm, mm, ... Default: the format's own.")
     ] = None,
     onto: Onto = None,
-    all: Annotated[bool, Parameter(help="Write every animation of the file, each as OUT_NAME.")] = False,
+    all: Annotated[bool, about("Write every animation of the file, each as OUT_NAME.")] = False,
 ) -> None:
     """Convert between file formats; trim, resample, mirror."""
-    from poise.formats import each_animation
-    from poise.formats.registry import stem_of
+    from poise.formats import each_animation, read
+    from poise.formats.registry import files_of, stem_of
     from poise.formats.text import unique_names
+    from poise.motion.edit import edited, frames_between
 
-    parts, cut = each_animation(source), {"start": start, "end": end, "fps": fps, "mirrored": mirror}
+    parts = each_animation(source)
     if not all and len(parts) > 1:
         terminal.warn(
             f"{source.name} has {len(parts)} animations and this is the first: "
@@ -194,49 +145,25 @@ def convert(
     chosen = parts if all else [source]
     stems = unique_names(stem_of(part, target.stem) for part in chosen)
     for part, stem in zip(chosen, stems, strict=True):
-        _convert(part, target.with_name(stem + target.suffix), reading.given, cut, to_units, onto)
+        output = target.with_name(stem + target.suffix)
+        sources = {file.resolve() for file in files_of(part, "read")}
+        for file in files_of(output, "write"):
+            if file.resolve() in sources:
+                raise InvalidValueError(
+                    f"{file} is the file to be read; give what is written a name of its own"
+                )
+        with terminal.working(f"reading {part.name}"):
+            original = read(part, **reading.given)
+            changed = edited(original, start=start, end=end, fps=fps, mirrored=mirror)
+        warn_of(original)
+        options: dict[str, Any] = {} if to_units is None else {"units": to_units}
+        if original.origin.format == "c3d" and output.suffix.lower() == ".c3d":
+            # The file whose analog channels are kept, from its first frame on.
+            options["analogs"] = (part, frames_between(original, start or 0.0, None).start)
+        print(write_motion(changed, output, onto=onto, **options))
 
 
-def _convert(
-    source: Path,
-    target: Path,
-    read_with: dict[str, Any],
-    cut: dict[str, Any],
-    to_units: str | None,
-    onto: Path | None,
-) -> None:
-    from poise.errors import InvalidValueError
-    from poise.formats import read
-    from poise.formats.registry import files_of
-    from poise.motion.edit import edited
-
-    sources = {file.resolve() for file in files_of(source, "read")}
-    for file in files_of(target, "write"):
-        if file.resolve() in sources:
-            raise InvalidValueError(f"{file} is the file to be read; give what is written a name of its own")
-    with terminal.working(f"reading {source.name}"):
-        original = read(source, **read_with)
-        changed = edited(original, **cut)
-    warn_of(original)
-    writing = _writing(original, source, target, cut["start"], to_units)
-    print(write_motion(changed, target, onto=onto, **writing))
-
-
-def _writing(
-    original: Motion | Markers, source: Path, target: Path, start: float | None, units: str | None
-) -> dict[str, Any]:
-    """Options of the writer: the unit, and for C3D the file whose analog channels are kept, from its first frame."""
-    from poise.motion.edit import frames_between
-
-    options: dict[str, Any] = {} if units is None else {"units": units}
-    if original.origin.format == "c3d" and target.suffix.lower() == ".c3d":
-        options["analogs"] = (source, frames_between(original, start or 0.0, None).start)
-    return options
-
-
-RENDER = App(
-    name="render",
-    help_epilogue="""\
+@command("""\
 Left is blue, right is orange. A .png is a contact sheet of poses over time,
 .gif and .mp4 are animations (.mp4 needs the extra poise[video]). Marker
 files are drawn as dots.
@@ -246,25 +173,19 @@ Examples:
   poise render walk.bvh -o walk.png --poses 12 --layout row
   poise render throw.bvh -o throw.gif --start 0.5 --end 2
   poise render take.c3d -o take.mp4 --size 1280 720 --fps 60
-""",
-)
-
-
-@RENDER.default
+""")
 def render(
-    file: Annotated[Path, Parameter(help="The motion to draw: BVH, AMC, GLB, C3D or TRC.")],
+    file: Annotated[Path, about("The motion to draw: BVH, AMC, GLB, C3D or TRC.")],
     *,
     output: Film,
     start: Start = None,
     end: End = None,
-    title: Annotated[str | None, Parameter(help="A title of your own.")] = None,
-    poses: Annotated[int | None, Parameter(help="How many poses on a contact sheet.")] = None,
-    layout: Annotated[str | None, Parameter(help="Of a contact sheet: travel, row or auto.")] = None,
-    width: Annotated[int | None, Parameter(help="Of a contact sheet, in pixels.")] = None,
-    size: Annotated[
-        tuple[int, int] | None, Parameter(help="Of an animation: width and height in pixels.")
-    ] = None,
-    fps: Annotated[float | None, Parameter(help="Of an animation: frames per second.")] = None,
+    title: Annotated[str | None, about("A title of your own.")] = None,
+    poses: Annotated[int | None, about("How many poses on a contact sheet.")] = None,
+    layout: Annotated[str | None, about("Of a contact sheet: travel, row or auto.")] = None,
+    width: Annotated[int | None, about("Of a contact sheet, in pixels.")] = None,
+    size: Annotated[tuple[int, int] | None, about("Of an animation: width and height in pixels.")] = None,
+    fps: Annotated[float | None, about("Of an animation: frames per second.")] = None,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Draw a motion as a contact sheet or an animation."""
@@ -283,9 +204,7 @@ def render(
     print(f"{output}: {terminal.file_size(output)}")
 
 
-RETARGET = App(
-    name="retarget",
-    help_epilogue="""\
+@command("""\
 A character in T, A or I pose is enough. A .glb or .vrm output is the
 character's own file with the motion added: mesh and materials stay unchanged.
 `poise character me.glb` shows the role of each joint, and how to correct it.
@@ -295,14 +214,10 @@ Examples:
   poise retarget walk.bvh me.glb -o walking.glb
   poise retarget walk.bvh avatar.vrm -o walking.vrm
   poise retarget dance.glb#samba me.glb -o dance.mp4
-""",
-)
-
-
-@RETARGET.default
+""")
 def retarget(
-    motion: Annotated[Path, Parameter(help="The motion to retarget.")],
-    character: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
+    motion: Annotated[Path, about("The motion to retarget.")],
+    character: Annotated[Path, about("The character: .glb, .vrm, .bvh ...")],
     *,
     output: Output,
     reading: ReadingOptions = AS_FOUND,
@@ -316,9 +231,7 @@ def retarget(
     print(write_motion(found, output))
 
 
-CHARACTER = App(
-    name="character",
-    help_epilogue="""\
+@command("""\
 Roles come from a VRM's own map, from joint names or from the skeleton's shape.
 If one is wrong, write them with --roles, correct the file, and leave it next
 to the character. Every command reads NAME.roles.toml there.
@@ -327,17 +240,13 @@ Examples:
   poise character me.glb
   poise character me.glb -o me.png
   poise character me.glb --roles me.roles.toml
-""",
-)
-
-
-@CHARACTER.default
+""")
 def character(
-    file: Annotated[Path, Parameter(help="The character: .glb, .vrm, .bvh ...")],
+    file: Annotated[Path, about("The character: .glb, .vrm, .bvh ...")],
     *,
-    output: Annotated[OptionalPicture, Parameter(help="Also draw it, with its roles (.png).")] = None,
+    output: Annotated[OptionalPicture, about("Also draw it, with its roles (.png).")] = None,
     roles: Annotated[
-        Path | None, Parameter(help="Also write the roles to a file that you can correct (.toml).")
+        Path | None, about("Also write the roles to a file that you can correct (.toml).")
     ] = None,
 ) -> None:
     """Show the role of each joint of a character."""

@@ -7,10 +7,10 @@ import time
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from poise.cli import terminal
-from poise.cli.options import AS_FOUND, Onto, ReadingOptions, flags_of, warn_of
+from poise.cli.options import AS_FOUND, Onto, ReadingOptions, about, command, flags_of, warn_of
 from poise.errors import InvalidValueError, MissingExtraError
 from poise.priors import registry
 
@@ -19,18 +19,15 @@ Flags = flags_of({name: kind.Options for name, kind in KINDS.items()})
 Options = Annotated[Flags, Parameter(name="*")]  # type: ignore[valid-type]
 
 
-def _kinds() -> str:
-    lines = [f"{name:<10} {kind.about}" for name, kind in KINDS.items()]
-    return "\n".join(
-        textwrap.fill(line, 79, initial_indent="  ", subsequent_indent=13 * " ") for line in lines
-    )
+_KINDS = "\n".join(
+    textwrap.fill(f"{name:<10} {kind.about}", 79, initial_indent="  ", subsequent_indent=13 * " ")
+    for name, kind in KINDS.items()
+)
 
 
-LEARN = App(
-    name="learn",
-    help_epilogue=f"""\
+@command(f"""\
 Kinds:
-{_kinds()}
+{_KINDS}
 
 --topology sets the latent space of a dynamics model: a model's name (gplvm,
 gpdm, back-constrained, locally-linear, topology, transitions, hybrid), or
@@ -51,31 +48,23 @@ Examples:
       --topology cylinder --transitions none
   poise phase *.bvh -o rhythm.toml
   poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
-""",
-)
-
-
-@LEARN.default
+""")
 def learn(
-    output: Annotated[Path, Parameter(help="The model file to write.")],
-    *clips: Annotated[Path, Parameter(help="Motion files of one skeleton.")],
-    kind: Annotated[str, Parameter(help=f"What kind of model: {', '.join(KINDS)}.")] = "gaussian",
+    output: Annotated[Path, about("The model file to write.")],
+    *clips: Annotated[Path, about("Motion files of one skeleton.")],
+    kind: Annotated[str, about(f"What kind of model: {', '.join(KINDS)}.")] = "gaussian",
     options: Options = Flags(),  # noqa: B008 - an empty, frozen one
-    picture: Annotated[
-        Path | None, Parameter(help="The picture of the latent space. Default: OUT with .png.")
-    ] = None,
-    curve: Annotated[Path | None, Parameter(help="The picture of a style's learning curve.")] = None,
-    licence: Annotated[
-        str, Parameter(help="The licence of the clips. The model and its outputs name it.")
-    ] = "",
+    picture: Annotated[Path | None, about("The picture of the latent space. Default: OUT with .png.")] = None,
+    curve: Annotated[Path | None, about("The picture of a style's learning curve.")] = None,
+    licence: Annotated[str, about("The licence of the clips. The model and its outputs name it.")] = "",
     reading: ReadingOptions = AS_FOUND,
     onto: Onto = None,
 ) -> None:
     """Learn a model of poses from motion files."""
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
-    from poise.apps.learning import calibrated, read_motion
-    from poise.apps.outputs import check_model_name
+    from poise.apps.learning import calibrated, draw_latent, load_style, read_motion
+    from poise.apps.outputs import check_model_name, save_picture
     from poise.formats import each_animation
     from poise.formats.files import make_folder
     from poise.priors.model_file import save
@@ -96,36 +85,30 @@ def learn(
     seconds = time.perf_counter() - begun
     make_folder(output.parent)
     save(prior, output)
-    print(
-        f"{output}: {kind}, {prior.summary}, from {len(motions)} clips in {seconds:.1f} s, "
-        f"{terminal.file_size(output)}"
-    )
-    if hasattr(prior, "pose_at"):
+    source = f"from {len(motions)} clips in {seconds:.1f} s"
+    print(f"{output}: {kind}, {prior.summary}, {source}, {terminal.file_size(output)}")
+    if not hasattr(prior, "pose_at"):
+        if drawing := picture or curve:
+            terminal.warn(f"{drawing} is not drawn: only a style or a motion model has a latent space")
+        return
+    views = [
+        ("map", "latent space", picture or output.with_suffix(".png")),
+        ("curve", "learning curve", curve),
+    ]
+    for view, what, drawing in views:
+        if drawing is None:
+            continue
         try:
-            _draw(output, picture or output.with_suffix(".png"))
+            with terminal.working(f"drawing {drawing.name}"):
+                save_picture(draw_latent(load_style(output), view=view), drawing)
+            print(f"{drawing}: its {what}, {terminal.file_size(drawing)}")
         except MissingExtraError as error:
-            if picture:
+            if drawing in (picture, curve):
                 raise
             terminal.warn(f"its latent space is not drawn: {error}")
-        if curve is not None:
-            _draw(output, curve, view="curve")
-    elif drawing := picture or curve:
-        terminal.warn(f"{drawing} is not drawn: only a style or a motion model has a latent space")
 
 
-def _draw(model: Path, picture: Path, *, view: str = "map") -> None:
-    from poise.apps.learning import draw_latent, load_style, save_picture
-
-    with terminal.working(f"drawing {picture.name}"):
-        save_picture(draw_latent(load_style(model), view=view), picture)
-    print(
-        f"{picture}: its {'learning curve' if view == 'curve' else 'latent space'}, {terminal.file_size(picture)}"
-    )
-
-
-PHASE = App(
-    name="phase",
-    help_epilogue="""\
+@command("""\
 For every clip this finds the activity (walk, run or other), the phase, and the
 frames at which a foot lands. The left foot lands at whole turns of the phase,
 the right foot at half turns; other motions get their strongest rhythm. One gait
@@ -144,20 +127,12 @@ Examples:
   poise phase walk_1.bvh run_1.bvh --picture rhythm.png
   poise phase *.bvh -o rhythm.toml
   poise learn gaits.poise --kind dynamics --rhythm rhythm.toml *.bvh
-""",
-)
-
-
-@PHASE.default
+""")
 def phase(
-    *clips: Annotated[Path, Parameter(help="Motion files.")],
-    output: Annotated[
-        Path | None, Parameter(name=("--output", "-o"), help="The rhythm file to write, TOML.")
-    ] = None,
-    picture: Annotated[Path | None, Parameter(help="Draw phases, contacts and transitions.")] = None,
-    rhythm: Annotated[
-        Path | None, Parameter(help="Draw and print this file instead of what is found.")
-    ] = None,
+    *clips: Annotated[Path, about("Motion files.")],
+    output: Annotated[Path | None, about("The rhythm file to write, TOML.", "--output", "-o")] = None,
+    picture: Annotated[Path | None, about("Draw phases, contacts and transitions.")] = None,
+    rhythm: Annotated[Path | None, about("Draw and print this file instead of what is found.")] = None,
 ) -> None:
     """Show the rhythm of clips, and write it to a file that you can correct."""
     if not clips:
@@ -174,16 +149,14 @@ def phase(
         found = [(given.get(own.name, own), feet) for own, feet in found]
     for own, _ in found:
         sets = ", ".join(f"{len(times)} {name}" for name, times in own.transitions.items())
-        turned = own.turns[-1] - own.turns[0]
-        print(
-            f"{own.name}: {own.activity}, {turned:.2f} turns by {own.source}; transitions: {sets or 'none'}"
-        )
+        turned = f"{own.turns[-1] - own.turns[0]:.2f} turns by {own.source}"
+        print(f"{own.name}: {own.activity}, {turned}; transitions: {sets or 'none'}")
     if output is not None:
         with replacing(output, "w") as file:
             file.write(rhythm_text([own for own, _ in found]))
         print(f"{output}: the rhythm of {len(clips)} clips")
     if picture is not None:
-        from poise.apps.learning import save_picture
+        from poise.apps.outputs import save_picture
         from poise.pictures.latent_paths import draw_rhythms, rhythm_row
 
         rows = [rhythm_row(own, feet, motion) for (own, feet), motion in zip(found, motions, strict=True)]

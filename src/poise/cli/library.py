@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from poise.cli import terminal
-from poise.cli.options import AS_FOUND, Jobs, Output, ReadingOptions, Scheduler
+from poise.cli.options import AS_FOUND, Jobs, Output, ReadingOptions, Scheduler, about
 from poise.errors import InvalidValueError, PoiseError
-from poise.library import datasets
+from poise.library import Clip, Library, Recipe, datasets
+from poise.library import build as build_library
 
-if TYPE_CHECKING:
-    from poise.library import Clip, Library
-
-LIBRARY = App(
+library = App(
     name="library",
     help_epilogue="""\
 A library is a folder: a catalogue, one file per clip, and all poses on one
@@ -34,26 +33,25 @@ Examples:
 """,
 )
 
-Folder = Annotated[Path, Parameter(help="The library's folder.")]
+Folder = Annotated[Path, about("The library's folder.")]
 
 
-@LIBRARY.command
+@library.command
 def build(
     folder: Folder,
-    *sources: Annotated[Path, Parameter(help="Motion files, and folders to look for them in.")],
-    mirrored: Annotated[bool, Parameter(help="Also keep every clip mirrored left to right.")] = False,
+    *sources: Annotated[Path, about("Motion files, and folders to look for them in.")],
+    mirrored: Annotated[bool, about("Also keep every clip mirrored left to right.")] = False,
     speeds: Annotated[
         list[float] | None,
-        Parameter(help="Also keep copies at these speeds: 0.5 takes twice as long.", consume_multiple=True),
+        about("Also keep copies at these speeds: 0.5 takes twice as long.", consume_multiple=True),
     ] = None,
     skeleton: Annotated[
-        Path | None,
-        Parameter(help="A clip whose skeleton all clips are retargeted to. Default: the first clip."),
+        Path | None, about("A clip whose skeleton all clips are retargeted to. Default: the first clip.")
     ] = None,
-    performer: Annotated[str, Parameter(help="The performer. Default: read from the file names.")] = "",
+    performer: Annotated[str, about("The performer. Default: read from the file names.")] = "",
     tags: Annotated[
         list[str] | None,
-        Parameter(help="Tags of the behaviour, in addition to those in the names.", consume_multiple=True),
+        about("Tags of the behaviour, in addition to those in the names.", consume_multiple=True),
     ] = None,
     jobs: Jobs = 1,
     scheduler: Scheduler = "",
@@ -61,8 +59,6 @@ def build(
 ) -> None:
     """Take clips into a library, which is made if it is not there."""
     from poise.engine import Engine
-    from poise.library import Library, Recipe
-    from poise.library import build as build_library
 
     recipe = Recipe(mirrored, tuple(speeds or ()), performer, tuple(tags or ()), reading.given)
     with terminal.counting("taking in") as report:
@@ -72,9 +68,8 @@ def build(
     for source, reason in built.refused.items():
         terminal.warn(f"left out: {Path(source).name}: {reason}")
     for name, source in built.damaged.items():
-        terminal.warn(
-            f"damaged: {name}; build again with {source} to read it again, or remove it with check --repair"
-        )
+        remedy = f"build again with {source} to read it again, or remove it with check --repair"
+        terminal.warn(f"damaged: {name}; {remedy}")
     for source, same in built.duplicates.items():
         terminal.note(f"left out: {Path(source).name} is the same as {same}")
     clips = Library.open(folder).clips
@@ -84,11 +79,12 @@ def build(
     )
 
 
-@LIBRARY.command
-def info(folder: Folder, *, json: Annotated[bool, Parameter(help="Print JSON.")] = False) -> None:
+@library.command
+def info(folder: Folder, *, json: Annotated[bool, about("Print JSON.")] = False) -> None:
     """Show what a library holds."""
-    library = _open(folder)
+    library = Library.open(folder)
     clips = library.clips
+    tags = Counter(tag for clip in clips for tag in clip.tags)
     facts: dict[str, object] = {
         "clips": len(clips),
         "frames": sum(clip.frames for clip in clips),
@@ -96,32 +92,39 @@ def info(folder: Folder, *, json: Annotated[bool, Parameter(help="Print JSON.")]
         "performers": sorted({clip.performer for clip in clips if clip.performer}),
         "skeletons": len({clip.skeleton for clip in clips}),
         "canonical_joints": len(library.skeleton) if clips else 0,
-        "tags": _most_used(clips),
+        "tags": dict(tags.most_common(20)),
         "damaged": sorted(library.catalogue.damaged),
         "refused": library.catalogue.refused(),
     }
     if json:
         terminal.print_json(facts)
         return
-    shown = {name: _shown(value) for name, value in facts.items() if name != "refused" and value != []}
-    terminal.print_facts(str(folder), shown.items())
+    shown = []
+    for name, value in facts.items():
+        if isinstance(value, dict):
+            value = [f"{tag} {count}" for tag, count in value.items()]
+        elif value == []:
+            continue
+        if name != "refused":
+            shown.append((name, ", ".join(value) if isinstance(value, list) else str(value)))
+    terminal.print_facts(str(folder), shown)
     for source, reason in library.catalogue.refused().items():
         terminal.warn(f"not in it: {Path(source).name}: {reason}")
 
 
-@LIBRARY.command
+@library.command
 def search(
     folder: Folder,
-    *words: Annotated[str, Parameter(help="Words in a clip's name, tags or performer; all must match.")],
-    performer: Annotated[str, Parameter(help="Only clips of this performer.")] = "",
+    *words: Annotated[str, about("Words in a clip's name, tags or performer; all must match.")],
+    performer: Annotated[str, about("Only clips of this performer.")] = "",
     like: Annotated[
-        Path | None, Parameter(help="A motion file; find the frames most similar to one of its poses.")
+        Path | None, about("A motion file; find the frames most similar to one of its poses.")
     ] = None,
-    at: Annotated[float, Parameter(help="The second of that file.")] = 0.0,
-    count: Annotated[int, Parameter(help="How many frames to list, one of each clip.")] = 10,
+    at: Annotated[float, about("The second of that file.")] = 0.0,
+    count: Annotated[int, about("How many frames to list, one of each clip.")] = 10,
 ) -> None:
     """List clips by words, or frames by a pose."""
-    library = _open(folder)
+    library = Library.open(folder)
     if like is not None:
         from poise.library.store import frames_like
 
@@ -138,43 +141,41 @@ def search(
     terminal.note(_amount(found))
 
 
-@LIBRARY.command
+@library.command
 def export(
     folder: Folder,
-    clip: Annotated[str, Parameter(help="The clip's name.")],
+    clip: Annotated[str, about("The clip's name.")],
     *,
     output: Output,
-    canonical: Annotated[bool, Parameter(help="On the library's skeleton instead of its own.")] = False,
+    canonical: Annotated[bool, about("On the library's skeleton instead of its own.")] = False,
 ) -> None:
     """Write a clip as a motion file or a picture."""
     from poise.apps.outputs import save
 
-    library = _open(folder)
+    library = Library.open(folder)
     motion = library.canonical_motion(clip) if canonical else library.motion(clip)
     save(motion, output)
     print(f"{output}: {len(motion)} frames, {terminal.file_size(output)}")
 
 
-@LIBRARY.command
-def remove(folder: Folder, *clips: Annotated[str, Parameter(help="Names of clips.")]) -> None:
+@library.command
+def remove(folder: Folder, *clips: Annotated[str, about("Names of clips.")]) -> None:
     """Take clips out of a library."""
     if not clips:
         raise InvalidValueError("name the clips to take out; poise library search lists them")
-    library = _open(folder)
+    library = Library.open(folder)
     library.remove(clips)
     print(f"{folder}: {len(clips)} clips removed; {_amount(library.clips)} left")
 
 
-@LIBRARY.command
+@library.command
 def check(
     folder: Folder,
     *,
-    repair: Annotated[
-        bool, Parameter(help="Take out clips that are damaged, and files nothing needs.")
-    ] = False,
+    repair: Annotated[bool, about("Take out clips that are damaged, and files nothing needs.")] = False,
 ) -> None:
     """Hold every file of a library to its checksum."""
-    library = _open(folder)
+    library = Library.open(folder)
     with terminal.working("checking"):
         findings = list(library.check())
     for finding in findings:
@@ -192,30 +193,12 @@ def check(
         print(f"{folder}: {_amount(library.clips)}, every checksum as recorded")
 
 
-def _open(folder: Path) -> Library:
-    from poise.library import Library
-
-    return Library.open(folder)
-
-
 def _amount(clips: Sequence[Clip]) -> str:
     seconds = sum(clip.seconds for clip in clips)
     return f"{len(clips)} clips, {sum(clip.frames for clip in clips)} frames, {seconds / 60:.1f} minutes"
 
 
-def _most_used(clips: Sequence[Clip]) -> dict[str, int]:
-    from collections import Counter
-
-    return dict(Counter(tag for clip in clips for tag in clip.tags).most_common(20))
-
-
-def _shown(value: object) -> str:
-    if isinstance(value, dict):
-        return ", ".join(f"{name} {count}" for name, count in value.items())
-    return ", ".join(value) if isinstance(value, list) else str(value)
-
-
-DATA = App(
+data = App(
     name="data",
     help_epilogue="""\
 The recordings are the CMU motion capture database, as BVH. They are stored in
@@ -231,28 +214,25 @@ Examples:
 )
 
 
-@DATA.command(name="list")
+@data.command(name="list")
 def list_clips(
-    words: Annotated[str, Parameter(help="Only clips with this in their name or description.")] = "",
+    words: Annotated[str, about("Only clips with this in their name or description.")] = "",
 ) -> None:
     """List the clips that can be downloaded, and which are here already."""
     wanted = words.casefold()
     clips = [clip for clip in datasets.catalogue() if wanted in f"{clip.name} {clip.description}".casefold()]
-    terminal.print_table(
-        ("clip", "size", "here", "what"),
-        (
-            (clip.name, terminal.size(clip.bytes), "yes" if clip.path.exists() else "", clip.description)
-            for clip in clips
-        ),
-    )
-    terminal.note(
-        f"{len(clips)} clips. Fetch one with `poise data get 07_01`, all of a subject with `poise data get 07`."
-    )
+    rows = [
+        (clip.name, terminal.size(clip.bytes), "yes" if clip.path.exists() else "", clip.description)
+        for clip in clips
+    ]
+    terminal.print_table(("clip", "size", "here", "what"), rows)
+    one, several = "`poise data get 07_01`", "`poise data get 07`"
+    terminal.note(f"{len(clips)} clips. Fetch one with {one}, all of a subject with {several}.")
     terminal.note(datasets.LICENCE)
 
 
-@DATA.command
-def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")]) -> None:
+@data.command
+def get(*names: Annotated[str, about("Clips (07_01) or subjects (07).")]) -> None:
     """Download clips into the cache and print their paths.
 
     An interrupted download resumes. Every file is checked against its checksum; a
@@ -262,10 +242,7 @@ def get(*names: Annotated[str, Parameter(help="Clips (07_01) or subjects (07).")
         raise InvalidValueError("name a clip (07_01) or a subject (07) to fetch; see poise data list")
     clips = [clip for name in names for clip in datasets.find(name)]
     for clip in clips:
-        print(_fetch(clip))
+        with terminal.counting(f"{clip.name} {clip.description}", download=True) as report:
+            path = datasets.fetch(clip, progress=report)
+        print(path)
     terminal.note(datasets.LICENCE)
-
-
-def _fetch(clip: datasets.RemoteClip) -> Path:
-    with terminal.counting(f"{clip.name} {clip.description}", download=True) as report:
-        return datasets.fetch(clip, progress=report)

@@ -69,7 +69,7 @@ MODULES = {
     "studio": "studio serve stream",
     "evaluate": "evaluate",
 }
-"""Modules to commands; the module holds an `App` by the command's name in capitals."""
+"""Modules to commands; the module holds an `App` by the command's name."""
 
 HELP = """\
 Usage: poise COMMAND ...
@@ -125,7 +125,7 @@ def program() -> App:
     )
     module_of = {name: module for module, names in MODULES.items() for name in names.split()}
     for name, what in COMMANDS.items():
-        place = f"poise.cli.{module_of[name]}:{name.replace('-', '_').upper()}"
+        place = f"poise.cli.{module_of[name]}:{name.replace('-', '_')}"
         app.command(place, name=name, help=sentence(what))
     app.register_install_completion_command()
     return app
@@ -142,7 +142,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return _run(tokens, debug=debug, overwrite="--overwrite" in given)
         sys.stdout.flush()
     except BrokenPipeError:
-        return _closed_pipe()
+        # The reader of our output has closed it (`poise data list | head`): exit quietly.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return BROKEN_PIPE
     except KeyboardInterrupt:
         return INTERRUPTED
     return OK
@@ -199,23 +201,13 @@ def _run(tokens: list[str], *, debug: bool, overwrite: bool) -> int:
 
 
 def _one_line(error: PoiseError | OSError | CycloptsError) -> str:
-    chain = getattr(error, "command_chain", None)  # of cyclopts' own errors
-    if chain is not None:
-        return f"{_joined(str(error))} (see {' '.join(['poise', *chain])} --help)"
+    message, chain = " ".join(str(error).split()), getattr(error, "command_chain", None)
+    if chain is not None:  # of cyclopts' own errors
+        return f"{message} (see {' '.join(['poise', *chain])} --help)"
     if isinstance(error, OSError) and not isinstance(error, PoiseError) and error.filename is not None:
         return f"{error.filename}: {error.strerror}"
     flags = " ".join(f"--{setting}" for setting in getattr(error, "settings", ()))
-    return f"{_joined(str(error))} (see {flags})" if flags else _joined(str(error))
-
-
-def _joined(message: str) -> str:
-    return " ".join(message.split())
-
-
-def _closed_pipe() -> int:
-    """The reader of our output has closed it (`poise data list | head`): exit quietly."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return BROKEN_PIPE
+    return f"{message} (see {flags})" if flags else message
 
 
 def use_one_thread() -> None:

@@ -5,13 +5,13 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
+from cyclopts import App
 
 from poise.cli import terminal
-from poise.cli.options import ModelFile, Output, Picture, Style
+from poise.cli.options import ModelFile, Output, Picture, Style, about, command
 from poise.errors import InvalidValueError, PoiseError
 
-MODEL = App(
+model = App(
     name="model",
     help_epilogue="""\
 A model from somebody else may be damaged or malicious. Loading it runs no code
@@ -25,47 +25,42 @@ Examples:
 )
 
 
-@MODEL.command
-def check(*files: Annotated[Path, Parameter(help="Model files.")]) -> None:
+@model.command
+def check(*files: Annotated[Path, about("Model files.")]) -> None:
     """Check that model files are valid and can solve poses."""
     if not files:
         raise InvalidValueError("name at least one model file; see poise model check --help")
-    failures = [file for file in files if not _is_sound(file)]
+    from poise.priors.model_file import load
+    from poise.solvers.constraints import Position
+    from poise.solvers.solve import solve
+
+    failures = []
+    for file in files:
+        try:
+            prior = load(file)
+            skeleton, moving = prior.space.skeleton, len(prior.space.moving)
+            solve(prior, [Position(skeleton.names[-1], (0.0, 1.0, 0.0))])
+        except PoiseError as error:
+            terminal.warn(str(error))
+            failures.append(file)
+        else:
+            print(f"{file}: a sound model of {len(skeleton)} joints, of which {moving} turn")
     if failures:
         raise PoiseError(
             f"{len(failures)} of {len(files)} models are not valid: {', '.join(map(str, failures))}"
         )
 
 
-def _is_sound(file: Path) -> bool:
-    """Load a model and solve a pose with it; return the result in words."""
-    from poise.priors.model_file import load
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    try:
-        prior = load(file)
-        skeleton, moving = prior.space.skeleton, len(prior.space.moving)
-        solve(prior, [Position(skeleton.names[-1], (0.0, 1.0, 0.0))])
-    except PoiseError as error:
-        terminal.warn(str(error))
-        return False
-    print(f"{file}: a sound model of {len(skeleton)} joints, of which {moving} turn")
-    return True
-
-
-@MODEL.command
-def show(file: Annotated[Path, Parameter(help="A model file.")]) -> None:
+@model.command
+def show(file: Annotated[Path, about("A model file.")]) -> None:
     """Show the kind of a model, its body, and its training clips with their hashes."""
     from poise.priors.model_file import load
 
     prior = load(file)
     skeleton, header = prior.space.skeleton, prior.header()
+    joints, moving, roles = len(skeleton), len(prior.space.moving), len(skeleton.roles)
     print(f"{file}: {prior.kind}, {prior.summary}, {terminal.file_size(file)}")
-    moving = len(prior.space.moving)
-    print(
-        f"body: {len(skeleton)} joints, {moving} moving, {skeleton.height:.2f} m tall, {len(skeleton.roles)} roles"
-    )
+    print(f"body: {joints} joints, {moving} moving, {skeleton.height:.2f} m tall, {roles} roles")
     known = getattr(prior, "known_frames", None)
     clips = [(name, digest, "") for name, digest in header.get("clips", ())]
     for name, digest, licence in known.sources if known is not None else clips:
@@ -75,9 +70,7 @@ def show(file: Annotated[Path, Parameter(help="A model file.")]) -> None:
         print("settings: " + ", ".join(f"{name} {value}" for name, value in settings.items()))
 
 
-BLEND = App(
-    name="blend",
-    help_epilogue="""\
+@command("""\
 Each weight is the share of a model after the first, in order. The first model
 has the rest. Models can be of different kinds if they have the same skeleton.
 The file holds all of them and works like any other model.
@@ -86,16 +79,11 @@ Examples:
   poise blend old.poise proud.poise --weight 0.3 -o between.poise
   poise blend a.poise b.poise c.poise --weight 0.2 --weight 0.5 -o abc.poise
   poise pose between.poise --handle left_hand=0.4,1.3,0.3 -o pose.png
-""",
-)
-
-
-@BLEND.default
+""")
 def blend(
-    *models: Annotated[Path, Parameter(help="Two models or more, written by poise learn.")],
+    *models: Annotated[Path, about("Two models or more, written by poise learn.")],
     weight: Annotated[
-        tuple[float, ...],
-        Parameter(help="The share of each model after the first. Default with two models: 0.5."),
+        tuple[float, ...], about("The share of each model after the first. Default with two models: 0.5.")
     ] = (),
     output: ModelFile,
 ) -> None:
@@ -115,15 +103,11 @@ def blend(
 
     blended = BlendPrior([load(model) for model in models], [1.0 - sum(given), *given])
     save(blended, output)
-    shares = ", ".join(
-        f"{share:.0%} {model.stem}" for share, model in zip(blended.weights, models, strict=True)
-    )
-    print(f"{output}: {shares}, {terminal.file_size(output)}")
+    shares = [f"{share:.0%} {model.stem}" for share, model in zip(blended.weights, models, strict=True)]
+    print(f"{output}: {', '.join(shares)}, {terminal.file_size(output)}")
 
 
-LATENT = App(
-    name="latent",
-    help_epilogue="""\
+@command("""\
 Light means likely. A plus is a training pose, blue to green by time, red if it
 is active. Orange bodies were recorded, green ones are generated.
 
@@ -131,28 +115,24 @@ Examples:
   poise latent pitch.poise -o map.png
   poise latent pitch.poise -o annealed.png --annealed
   poise latent pitch.poise -o mixture.png --mixture
-""",
-)
-
-
-@LATENT.default
+""")
 def latent(
     model: Style,
     *,
     output: Picture,
     annealed: Annotated[
-        bool,
-        Parameter(help="Draw the model, the intermediate one and the smooth one side by side.", negative=()),
+        bool, about("Draw the model, the intermediate one and the smooth one side by side.", negative=())
     ] = False,
     mixture: Annotated[
-        bool, Parameter(help="Compare with a mixture of Gaussians on principal components.", negative=())
+        bool, about("Compare with a mixture of Gaussians on principal components.", negative=())
     ] = False,
-    seed: Annotated[int, Parameter(help="The random seed of generated poses.")] = 0,
+    seed: Annotated[int, about("The random seed of generated poses.")] = 0,
 ) -> None:
     """Draw the latent space of a style."""
     if annealed and mixture:
         raise InvalidValueError("--annealed and --mixture are two pictures; ask for one at a time")
-    from poise.apps.learning import draw_latent, load_style, save_picture
+    from poise.apps.learning import draw_latent, load_style
+    from poise.apps.outputs import save_picture
 
     view = "annealed" if annealed else "mixture" if mixture else "map"
     prior = load_style(model)
@@ -161,9 +141,7 @@ def latent(
     print(f"{output}: {terminal.file_size(output)}")
 
 
-SAMPLE = App(
-    name="sample",
-    help_epilogue="""\
+@command("""\
 Poses come from points of the latent space that are about as likely as the
 training poses. A .png is a page of poses; .bvh, .amc and .glb have one pose per
 frame.
@@ -171,17 +149,13 @@ frame.
 Examples:
   poise sample pitch.poise -o poses.png
   poise sample pitch.poise --count 30 --seed 4 -o poses.bvh
-""",
-)
-
-
-@SAMPLE.default
+""")
 def sample(
     model: Style,
     *,
     output: Output,
-    count: Annotated[int, Parameter(help="How many poses.")] = 8,
-    seed: Annotated[int, Parameter(help="The random seed.")] = 0,
+    count: Annotated[int, about("How many poses.")] = 8,
+    seed: Annotated[int, about("The random seed.")] = 0,
 ) -> None:
     """Draw random poses from a style."""
     from poise.apps.learning import load_style, sample_poses, save_samples

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import ast
 import inspect
+from contextlib import suppress
 from math import degrees
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import numpy as np
-from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.options import (
@@ -20,18 +20,16 @@ from poise.cli.options import (
     Output,
     ReadingOptions,
     WayPicture,
+    about,
+    command,
     draw_way,
+    files_of,
     write_motion,
 )
 from poise.errors import InvalidValueError, PoiseError
 
-if TYPE_CHECKING:
-    from poise.performer import Action
-    from poise.priors.prior import Prior
 
-ACT = App(
-    name="act",
-    help_epilogue="""\
+@command("""\
 The parameters of an action are options too; --list shows them. The extension
 selects the output: .bvh .amc .glb, or .png .gif .mp4 for a picture.
 
@@ -40,26 +38,30 @@ Examples:
   poise act walk -o walk.bvh
   poise act run --speed 3.5 --turn 0.4 -o run.gif
   poise act throw --style old --performer maya --seed 7 -o throw.glb
-""",
-)
-
-
-@ACT.default
+""")
 def act(
-    action: Annotated[str | None, Parameter(help="The action; --list shows all of them.")] = None,
+    action: Annotated[str | None, about("The action; --list shows all of them.")] = None,
     *,
     output: OptionalOutput = None,
-    style: Annotated[str, Parameter(help="The style of the motion.")] = "neutral",
-    performer: Annotated[str | None, Parameter(help="The performer.")] = None,
-    seconds: Annotated[float | None, Parameter(help="Duration. Each action has its own default.")] = None,
-    fps: Annotated[float, Parameter(help="Frames per second.")] = 120.0,
-    seed: Annotated[int, Parameter(help="The random seed of small irregularities.")] = 0,
-    list_: Annotated[bool, Parameter(name="--list", help="Show actions, styles and performers.")] = False,
-    **parameters: Annotated[str, Parameter(help="Parameters of the action: --speed 1.5 --turn 0.3 ...")],
+    style: Annotated[str, about("The style of the motion.")] = "neutral",
+    performer: Annotated[str | None, about("The performer.")] = None,
+    seconds: Annotated[float | None, about("Duration. Each action has its own default.")] = None,
+    fps: Annotated[float, about("Frames per second.")] = 120.0,
+    seed: Annotated[int, about("The random seed of small irregularities.")] = 0,
+    list_: Annotated[bool, about("Show actions, styles and performers.", "--list")] = False,
+    **parameters: Annotated[str, about("Parameters of the action: --speed 1.5 --turn 0.3 ...")],
 ) -> None:
     """Write a motion of the procedural performer."""
     if list_:
-        _list()
+        from poise.performer import ACTIONS, PERFORMERS, STYLES
+
+        rows = []
+        for name, own in ACTIONS.items():
+            settings = [each for each in inspect.signature(own.direct).parameters if each != "stage"]
+            rows.append((name, own.summary, " ".join(f"--{each.replace('_', '-')}" for each in settings)))
+        terminal.print_table(("action", "what", "its own options"), rows)
+        print()
+        terminal.print_facts("", [("styles", ", ".join(STYLES)), ("performers", ", ".join(PERFORMERS))])
         return
     if action is None or output is None:
         raise InvalidValueError(
@@ -68,7 +70,10 @@ def act(
     from poise.apps.outputs import save
     from poise.performer import act as motion_of
 
-    given = {name: _value(text) for name, text in parameters.items()}
+    given: dict[str, Any] = dict(parameters)
+    for name, text in parameters.items():
+        with suppress(SyntaxError, ValueError):  # a number, or several (0.3,1.2,0.4), if the text spells them
+            given[name] = ast.literal_eval(text)
     if performer is not None:
         given["performer"] = performer
     with terminal.working(f"acting {action}"):
@@ -78,33 +83,7 @@ def act(
     print(f"{output}: {motion.name}, {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}")
 
 
-def _list() -> None:
-    from poise.performer import ACTIONS, PERFORMERS, STYLES
-
-    terminal.print_table(
-        ("action", "what", "its own options"),
-        ((name, action.summary, _options(action)) for name, action in ACTIONS.items()),
-    )
-    print()
-    terminal.print_facts("", [("styles", ", ".join(STYLES)), ("performers", ", ".join(PERFORMERS))])
-
-
-def _options(action: Action) -> str:
-    names = [name for name in inspect.signature(action.direct).parameters if name != "stage"]
-    return " ".join(f"--{name.replace('_', '-')}" for name in names)
-
-
-def _value(text: str) -> Any:
-    """A number, or several (0.3,1.2,0.4), if the text spells them; else the text itself."""
-    try:
-        return ast.literal_eval(text)
-    except (SyntaxError, ValueError):
-        return text
-
-
-KEYFRAME = App(
-    name="keyframe",
-    help_epilogue="""\
+@command("""\
 The script is a TOML file: duration, fps, floor, keys for a few handles,
 pins, and the style at each time. Times are in seconds, places in metres,
 Y up. A handle follows its path from its first key to its last and is free
@@ -130,83 +109,59 @@ Examples:
   poise keyframe pitch.poise sidearm.toml -o sidearm.glb
   poise keyframe walk.poise sneak.toml -o sneak.gif --live
   poise keyframe wave.toml -o wave.glb     # by the universal prior
-""",
-)
-
-
-@KEYFRAME.default
+""")
 def keyframe(
-    *files: Annotated[
-        Path, Parameter(help="[A model written by poise learn and] the keyframe script, a TOML file.")
-    ],
+    *files: Annotated[Path, about("[A model written by poise learn and] the keyframe script, a TOML file.")],
     output: OptionalOutput = None,
-    keys_from: Annotated[Path | None, Parameter(help="Write the script, with keys from this clip.")] = None,
-    handle: Annotated[
-        tuple[str, ...], Parameter(help="A joint or role to take keys from; repeat for more.")
-    ] = (),
+    keys_from: Annotated[Path | None, about("Write the script, with keys from this clip.")] = None,
+    handle: Annotated[tuple[str, ...], about("A joint or role to take keys from; repeat for more.")] = (),
     heading: Annotated[
-        bool, Parameter(negative="--no-heading", help="Face the walking direction unless a key sets it.")
+        bool, about("Face the walking direction unless a key sets it.", negative="--no-heading")
     ] = True,
-    balance: Annotated[
-        bool, Parameter(negative="--no-balance", help="Keep the weight over keyed feet.")
-    ] = True,
-    live: Annotated[bool, Parameter(help="Solve again whenever the script is saved, until Ctrl-C.")] = False,
+    balance: Annotated[bool, about("Keep the weight over keyed feet.", negative="--no-balance")] = True,
+    live: Annotated[bool, about("Solve again whenever the script is saved, until Ctrl-C.")] = False,
     onto: Onto = None,
 ) -> None:
     """Make a motion from the paths of a few handles, by a model or, without one, by the universal prior."""
-    if not 1 <= len(files) <= 2:
-        raise InvalidValueError(f"give a script, or a model and a script; got {len(files)} files")
-    model, script = (None, files[0]) if len(files) == 1 else files
+    model, script = files_of(files, "a script, or a model and a script")
     if keys_from is not None:
-        _write_script(script, keys_from, handle)
+        from poise.apps.keyframing import script_text
+        from poise.apps.learning import read_motion
+        from poise.formats.files import replacing
+
+        if script.exists():
+            raise InvalidValueError(f"{script} exists; --keys-from writes a new script and replaces none")
+        text = script_text(read_motion(keys_from), handle)
+        with replacing(script) as file:
+            file.write(text)
+        keys, pins = text.count("time ="), text.count("[[pins]]")
+        print(f"{script}: {keys} keys and {pins} pins of {', '.join(handle)}")
         return
     if output is None:
         raise InvalidValueError("name the file to write: -o motion.bvh, .glb or .gif")
-    from poise.apps.keyframing import watched
+    from poise.apps import keyframing as app
     from poise.priors.model_file import load
 
     prior = load(model)
-    if not live:
-        _solve(prior, script, output, onto, heading=heading, balance=balance)
-        return
-    terminal.note(f"watching {script}; Ctrl-C ends")
-    for _ in watched(script):
+    if live:
+        terminal.note(f"watching {script}; Ctrl-C ends")
+    for _ in app.watched(script) if live else [None]:
         try:
-            _solve(prior, script, output, onto, heading=heading, balance=balance)
+            with terminal.counting("solving") as report:
+                made = app.keyframe(prior, script, heading=heading, balance=balance, progress=report)
+            written = write_motion(made.motion, output, onto=onto)
         except PoiseError as error:
+            if not live:
+                raise
             terminal.warn(str(error))
+            continue
+        for miss in made.misses():
+            terminal.warn(miss)
+        turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""
+        print(f"{written}, handles within {1000 * made.worst:.1f} mm of their paths{turned}")
 
 
-def _write_script(script: Path, clip: Path, handles: tuple[str, ...]) -> None:
-    from poise.apps.keyframing_keys import script_text
-    from poise.apps.learning import read_motion
-    from poise.formats.files import replacing
-
-    if script.exists():
-        raise InvalidValueError(f"{script} exists; --keys-from writes a new script and replaces none")
-    text = script_text(read_motion(clip), handles)
-    with replacing(script) as file:
-        file.write(text)
-    print(f"{script}: {text.count('time =')} keys and {text.count('[[pins]]')} pins of {', '.join(handles)}")
-
-
-def _solve(
-    prior: Prior, script: Path, output: Path, onto: Path | None, *, heading: bool, balance: bool
-) -> None:
-    from poise.apps.keyframing import keyframe
-
-    with terminal.counting("solving") as report:
-        made = keyframe(prior, script, heading=heading, balance=balance, progress=report)
-    written = write_motion(made.motion, output, onto=onto)
-    for miss in made.misses():
-        terminal.warn(miss)
-    turned = f", turned within {degrees(made.worst_turn):.1f} degrees" if made.angles else ""
-    print(f"{written}, handles within {1000 * made.worst:.1f} mm of their paths{turned}")
-
-
-INBETWEEN = App(
-    name="inbetween",
-    help_epilogue="""\
+@command("""\
 The script is a TOML file: fps, and keys with a time in seconds and a pose (a
 file beside the script, and a frame), or places of handles in metres. Poses
 are met exactly, feet that stand stay in place. Handles, pins and constraints
@@ -227,35 +182,29 @@ Examples:
   poise inbetween keys.toml -o out.bvh
   poise inbetween keys.toml -o out.gif
   poise inbetween keys.toml -o out.bvh --variants 4   # out.bvh, out-1.bvh ...
-""",
-)
-
-
-@INBETWEEN.default
+""")
 def inbetween(
-    script: Annotated[Path, Parameter(help="The keys, a TOML file.")],
+    script: Annotated[Path, about("The keys, a TOML file.")],
     *,
     output: Output,
-    variants: Annotated[int, Parameter(help="How many motions to make.")] = 1,
+    variants: Annotated[int, about("How many motions to make.")] = 1,
     onto: Onto = None,
 ) -> None:
     """Make the motion between poses, as people move."""
-    from poise.apps.keyframing import inbetween as between
+    from poise.apps import keyframing as app
 
     if not 1 <= variants <= 64:
         raise InvalidValueError(f"--variants takes 1 to 64; got {variants}")
     for variant in range(variants):
         with terminal.working("solving" if variants == 1 else f"solving {variant + 1} of {variants}"):
-            made = between(script, variant=variant)
+            made = app.inbetween(script, variant=variant)
         file = output.with_stem(f"{output.stem}-{variant}") if variant else output
         for miss in made.misses():
             terminal.warn(miss)
         print(write_motion(made.motion, file, onto=onto))
 
 
-ANIMATE = App(
-    name="animate",
-    help_epilogue="""\
+@command("""\
 The constraints are a TOML file: duration, fps, floor, contacts (a handle that
 stays in place), paths of handles, keyframes (poses of recordings).
 Times are in seconds, places in metres, Y up. docs/dynamics.md
@@ -277,71 +226,47 @@ Examples:
   poise animate walks.poise wide.toml --contacts-from walk.bvh --wider 0.1
   poise animate walks.poise wide.toml -o wide.glb --picture way.png
   poise animate steps.toml -o walk.bvh     # by the universal prior
-""",
-)
-
-
-@ANIMATE.default
+""")
 def animate(
-    *files: Annotated[
-        Path, Parameter(help="[A model written by poise learn and] the constraint file, TOML.")
-    ],
+    *files: Annotated[Path, about("[A model written by poise learn and] the constraint file, TOML.")],
     output: OptionalOutput = None,
     contacts_from: Annotated[
-        Path | None, Parameter(help="Write the constraint file, with this clip's foot contacts.")
+        Path | None, about("Write the constraint file, with this clip's foot contacts.")
     ] = None,
     wider: Annotated[
-        float, Parameter(help="With --contacts-from: widen steps by this many metres to each side.")
+        float, about("With --contacts-from: widen steps by this many metres to each side.")
     ] = 0.0,
-    longer: Annotated[
-        float, Parameter(help="With --contacts-from: scale the stride length by this factor.")
-    ] = 1.0,
-    seed: Annotated[int, Parameter(help="The random seed of the initial simulations.")] = 0,
+    longer: Annotated[float, about("With --contacts-from: scale the stride length by this factor.")] = 1.0,
+    seed: Annotated[int, about("The random seed of the initial simulations.")] = 0,
     picture: WayPicture = None,
     onto: Onto = None,
 ) -> None:
     """Make a motion from constraints at any frames, by a model or, without one, by the universal prior."""
-    if not 1 <= len(files) <= 2:
-        raise InvalidValueError(f"give a constraint file, or a model and one; got {len(files)} files")
-    model, constraints = (None, files[0]) if len(files) == 1 else files
-    if contacts_from is not None:
-        _write_contacts(contacts_from, constraints, wider=wider, longer=longer)
-    elif output is None:
-        raise InvalidValueError("say where to write the motion: -o walk.bvh; or --contacts-from CLIP")
-    else:
-        _animate(model, constraints, output, seed=seed, picture=picture, onto=onto)
-
-
-def _write_contacts(clip: Path, path: Path, *, wider: float, longer: float) -> None:
-    from poise.apps.animate_script import contacts_text
-    from poise.apps.foot_targets import changed, contacts_in
+    from poise.apps import animate as app
     from poise.apps.learning import read_motion
     from poise.formats.files import replacing
-
-    motion = read_motion(clip)
-    contacts = contacts_in(motion)
-    if not contacts:
-        raise InvalidValueError(f"no foot contact was found in {clip.name}")
-    along = motion.root_positions[-1] - motion.root_positions[0]
-    contacts = changed(contacts, along=along, wider=wider, longer=longer)
-    with replacing(path, "w") as file:
-        file.write(contacts_text(contacts, frames=len(motion), fps=motion.fps))
-    print(f"{path}: {len(contacts)} foot contacts over {motion.seconds:.2f} s")
-
-
-def _animate(
-    model: Path | None, constraints: Path, output: Path, *, seed: int, picture: Path | None, onto: Path | None
-) -> None:
-    from poise.apps.animate import animate
     from poise.priors.abilities import simulator_of
     from poise.priors.model_file import load
 
+    model, constraints = files_of(files, "a constraint file, or a model and one")
+    if contacts_from is not None:
+        clip = read_motion(contacts_from)
+        if not (contacts := app.contacts_in(clip)):
+            raise InvalidValueError(f"no foot contact was found in {contacts_from.name}")
+        along = clip.root_positions[-1] - clip.root_positions[0]
+        contacts = app.changed(contacts, along=along, wider=wider, longer=longer)
+        with replacing(constraints, "w") as file:
+            file.write(app.contacts_text(contacts, frames=len(clip), fps=clip.fps))
+        print(f"{constraints}: {len(contacts)} foot contacts over {clip.seconds:.2f} s")
+        return
+    if output is None:
+        raise InvalidValueError("say where to write the motion: -o walk.bvh; or --contacts-from CLIP")
     prior = load(model)
     dynamics = simulator_of(prior)
     if picture is not None and dynamics is None:
         raise InvalidValueError(f"a {prior.kind} model has no latent path to draw; leave out --picture")
     with terminal.counting("animating") as report:
-        found = animate(prior, constraints, seed=seed, progress=report)
+        found = app.animate(prior, constraints, seed=seed, progress=report)
     written = write_motion(found.motion, output, onto=onto)
     for miss in found.misses():
         terminal.warn(miss)
@@ -350,9 +275,7 @@ def _animate(
         print(draw_way(dynamics, "animated", found.latents, picture))
 
 
-SIMULATE = App(
-    name="simulate",
-    help_epilogue="""\
+@command("""\
 The model starts at a training frame and continues by its dynamics. Activities
 are those it was learned from (poise info MODEL names the clips): walk and
 run, or names of your own. --to leads it from each activity into the next.
@@ -364,55 +287,41 @@ Examples:
   poise simulate gaits.poise --from walk --pace 0.8 -o slow.glb
   poise simulate gaits.poise --from run --sample --seed 4 \\
       -o run_4.gif --picture path.png
-""",
-)
-
-
-@SIMULATE.default
+""")
 def simulate(
     model: MotionModel,
     *,
     output: Output,
-    from_: Annotated[str | None, Parameter(name="--from", help="The activity to start in.")] = None,
-    to: Annotated[tuple[str, ...], Parameter(help="The activity to change to; repeat for more.")] = (),
-    seconds: Annotated[float, Parameter(help="How long.")] = 6.0,
-    frame: Annotated[int | None, Parameter(help="The training frame to start at.")] = None,
-    pace: Annotated[float, Parameter(help="The speed, as a ratio to the recording.")] = 1.0,
-    sample: Annotated[bool, Parameter(help="Draw a random motion instead of the mean.")] = False,
-    seed: Annotated[int, Parameter(help="The random seed.")] = 0,
-    fps: Annotated[float, Parameter(help="Frames a second.")] = 60.0,
+    from_: Annotated[str | None, about("The activity to start in.", "--from")] = None,
+    to: Annotated[tuple[str, ...], about("The activity to change to; repeat for more.")] = (),
+    seconds: Annotated[float, about("How long.")] = 6.0,
+    frame: Annotated[int | None, about("The training frame to start at.")] = None,
+    pace: Annotated[float, about("The speed, as a ratio to the recording.")] = 1.0,
+    sample: Annotated[bool, about("Draw a random motion instead of the mean.")] = False,
+    seed: Annotated[int, about("The random seed.")] = 0,
+    fps: Annotated[float, about("Frames a second.")] = 60.0,
     inference: Annotated[
         Literal["guided", "plain"] | None,
-        Parameter(
-            help="guided: follow the surface and rhythm of the latent space; plain: use only the dynamics."
-        ),
+        about("guided: follow the surface and rhythm of the latent space; plain: use only the dynamics."),
     ] = None,
     picture: WayPicture = None,
     onto: Onto = None,
 ) -> None:
     """Let a motion model move on its own."""
-    from poise.apps.simulating import load_dynamics, simulate
+    from poise.apps import simulating as app
 
-    prior = load_dynamics(model)
+    prior = app.load_dynamics(model)
     activities = [from_ or prior.frames.activity_names[0], *to] if from_ or to else []
-    simulated = simulate(
-        prior,
-        activities=activities,
-        seconds=seconds,
-        frame=frame,
-        pace=pace,
-        seed=seed if sample else None,
-        fps=fps,
-        inference=inference,
-    )
+    simulated = app.simulate(
+        prior, activities=activities, seconds=seconds, frame=frame, pace=pace, seed=seed if sample else None,
+        fps=fps, inference=inference,
+    )  # fmt: skip
     print(write_motion(simulated.motion, output, onto=onto))
     if picture is not None:
         print(draw_way(prior, simulated.motion.name, simulated.latents, picture))
 
 
-EDIT = App(
-    name="edit",
-    help_epilogue="""\
+@command("""\
 The trajectory is a CSV file with rows time,x,y,z (seconds, metres). A smooth
 curve connects them. With --relative they are offsets from the recording.
 
@@ -421,19 +330,15 @@ Examples:
       -o higher.bvh
   poise edit box.poise punch.bvh --handle left_hand --trajectory up.csv \\
       --relative -o up.gif
-""",
-)
-
-
-@EDIT.default
+""")
 def edit(
-    model: Annotated[Path, Parameter(help="A model written by poise learn.")],
-    clip: Annotated[Path, Parameter(help="The motion to edit.")],
+    model: Annotated[Path, about("A model written by poise learn.")],
+    clip: Annotated[Path, about("The motion to edit.")],
     *,
-    handle: Annotated[str, Parameter(help="The joint or role to move.")],
-    trajectory: Annotated[Path, Parameter(help="CSV file: time,x,y,z per row.")],
+    handle: Annotated[str, about("The joint or role to move.")],
+    trajectory: Annotated[Path, about("CSV file: time,x,y,z per row.")],
     output: Output,
-    relative: Annotated[bool, Parameter(help="Points are offsets from the recording.")] = False,
+    relative: Annotated[bool, about("Points are offsets from the recording.")] = False,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Change the path of one handle in a clip."""
@@ -453,34 +358,28 @@ def edit(
     print(written)
 
 
-CLEAN = App(
-    name="clean",
-    help_epilogue="""\
+@command("""\
 Foot contacts are found by height and speed. A foot in contact stays in place.
 
 Examples:
   poise clean walk.bvh -o clean.bvh
   poise clean slides.glb -o stands.glb
-""",
-)
-
-
-@CLEAN.default
+""")
 def clean(
-    motion: Annotated[Path, Parameter(help="The motion to clean.")],
+    motion: Annotated[Path, about("The motion to clean.")],
     *,
     output: Output,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Remove the foot slide of a motion."""
+    from poise.apps import planting as app
     from poise.apps.outputs import save
-    from poise.apps.planting import clean, slides
 
     source = reading.motion(motion)
     with terminal.counting("standing") as report:
-        found = clean(source, progress=report)
+        found = app.clean(source, progress=report)
     save(found, output)
-    before, after = (1000.0 * max(slides(one, source), default=0.0) for one in (source, found))
+    before, after = (1000.0 * max(app.slides(one, source), default=0.0) for one in (source, found))
     print(
         f"{output}: {len(found)} frames; standing feet slid by up to {before:.0f} mm before, {after:.0f} mm now"
     )

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
 
-from cyclopts import Parameter
+from cyclopts import App, Parameter
 
 from poise.cli import terminal
 from poise.cli.main import sentence
+from poise.errors import InvalidValueError
 from poise.formats.tables import declared
 
 if TYPE_CHECKING:
@@ -20,67 +21,84 @@ if TYPE_CHECKING:
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.types import Array
 
-Units = Annotated[
-    float | str | None,
-    Parameter(help="The file's unit of length: m, cm, mm, dm, inch, cmu, or metres per unit."),
-]
-Up = Annotated[str | None, Parameter(help="The file's own vertical axis: +Z, Y, -X ...")]
+
+def about(text: str, *names: str, **options: Any) -> Parameter:
+    """What the help says of an option, and its names if they are not that of the parameter."""
+    return Parameter(help=text, **({"name": names} if names else {}), **options)
 
 
-def _checked(check: Callable[..., object], help: str = "", **options: Any) -> Parameter:
-    """An option for a file. Its name is checked before the command does anything."""
-    return Parameter(help=help, validator=lambda _kind, path: path is None or check(path, **options))
+def command(epilogue: str) -> Callable[[Callable[..., None]], App]:
+    """A function as a command of its name: its parameters are the options, its help the docstring and this text."""
+
+    def made(function: Callable[..., None]) -> App:
+        app = App(name=function.__name__.replace("_", "-"), help_epilogue=epilogue)
+        app.default(function)
+        return app
+
+    return made
 
 
-def _check_output(path: Path, *, markers: bool | None = False) -> None:
+def _check_output(path: Path | None, *, markers: bool | None = False) -> None:
     from poise.apps.outputs import ANIMATIONS, STILLS
     from poise.formats.registry import check_output
 
-    check_output(path, markers=markers, besides=() if markers else (*STILLS, *ANIMATIONS))
+    if path is not None:
+        check_output(path, markers=markers, besides=() if markers else (*STILLS, *ANIMATIONS))
 
 
-def _check_picture(path: Path, *, moving: bool = False) -> None:
+def _check_picture(path: Path | None, *, moving: bool = False) -> None:
     from poise.apps.outputs import ANIMATIONS, STILLS
     from poise.errors import UnknownNameError
 
     valid = (*STILLS, *ANIMATIONS) if moving else STILLS
-    if path.suffix.lower() not in valid:
+    if path is not None and path.suffix.lower() not in valid:
         raise UnknownNameError("picture format for the extension", path.suffix, valid)
 
 
-_NAME = Parameter(name=("--output", "-o"))
-_MOTION = _checked(_check_output, "The file to write: .bvh .glb .png .gif ...")
-_PICTURE = _checked(_check_picture, "The picture to write: .png.")
-Output = Annotated[Path, _NAME, _MOTION]
-OptionalOutput = Annotated[Path | None, _NAME, _MOTION]
-MarkerOutput = Annotated[Path, _NAME, _checked(_check_output, "The file to write: .c3d, .trc.", markers=True)]
-Target = Annotated[Path, _checked(_check_output, "The file to write.", markers=None)]
-Picture = Annotated[Path, _NAME, _PICTURE]
-OptionalPicture = Annotated[Path | None, _NAME, _PICTURE]
-Film = Annotated[Path, _NAME, _checked(_check_picture, "The picture: .png, .gif or .mp4.", moving=True)]
+def _file(text: str, *names: str, check: Callable[..., None] = _check_output, **options: Any) -> Parameter:
+    """An option for a file to write. Its name is checked before the command does anything."""
+    return about(text, *names, validator=lambda _kind, path: check(path, **options))
+
+
+_O = ("--output", "-o")
+_MOTION = _file("The file to write: .bvh .glb .png .gif ...", *_O)
+_PICTURE = _file("The picture to write: .png.", *_O, check=_check_picture)
+Output = Annotated[Path, _MOTION]
+OptionalOutput = Annotated[Path | None, _MOTION]
+MarkerOutput = Annotated[Path, _file("The file to write: .c3d, .trc.", *_O, markers=True)]
+Target = Annotated[Path, _file("The file to write.", markers=None)]
+Picture = Annotated[Path, _PICTURE]
+OptionalPicture = Annotated[Path | None, _PICTURE]
+Film = Annotated[Path, _file("The picture: .png, .gif or .mp4.", *_O, check=_check_picture, moving=True)]
 Onto = Annotated[
     Path | None,
-    Parameter(
-        help="A character (.glb, .vrm, .bvh ...) to retarget the result to. A GLB or VRM keeps its mesh. "
+    about(
+        "A character (.glb, .vrm, .bvh ...) to retarget the result to. A GLB or VRM keeps its mesh. "
         "For .mot: an OpenSim model (.osim)."
     ),
 ]
-Start = Annotated[float | None, Parameter(help="Start at this second.")]
-End = Annotated[float | None, Parameter(help="End at this second.")]
+Start = Annotated[float | None, about("Start at this second.")]
+End = Annotated[float | None, about("End at this second.")]
 Hue = Annotated[
-    str, Parameter(help="Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
+    str, about("Colours of markers: red, 0.33 (a hue), or LFIN=red,RFIN=green; others are bright.")
 ]
-Json = Annotated[bool, Parameter(help="Print the result as JSON.")]
-ModelFile = Annotated[Path, _NAME, Parameter(help="The model file to write.")]
-Style = Annotated[Path, Parameter(help="A style written by poise learn --kind style.")]
-MotionModel = Annotated[Path, Parameter(help="A model written by poise learn --kind dynamics.")]
-WayPicture = Annotated[Path | None, Parameter(help="Also draw the path through the latent space.")]
-Height = Annotated[float | None, Parameter(help="The person's height in metres, if known.")]
+Json = Annotated[bool, about("Print the result as JSON.")]
+ModelFile = Annotated[Path, about("The model file to write.", *_O)]
+Style = Annotated[Path, about("A style written by poise learn --kind style.")]
+MotionModel = Annotated[Path, about("A model written by poise learn --kind dynamics.")]
+WayPicture = Annotated[Path | None, about("Also draw the path through the latent space.")]
+Height = Annotated[float | None, about("The person's height in metres, if known.")]
 Uncertainty = Annotated[
-    bool, Parameter(help="Also write the uncertainty of each joint, per frame (.uncertainty.json).")
+    bool, about("Also write the uncertainty of each joint, per frame (.uncertainty.json).")
 ]
-Jobs = Annotated[int, Parameter(help="The number of processes.")]
-Scheduler = Annotated[str, Parameter(help="Use the dask cluster at this address (tcp://host:8786) instead.")]
+Jobs = Annotated[int, about("The number of processes.")]
+Scheduler = Annotated[str, about("Use the dask cluster at this address (tcp://host:8786) instead.")]
+
+
+Units = Annotated[
+    float | str | None, about("The file's unit of length: m, cm, mm, dm, inch, cmu, or metres per unit.")
+]
+Up = Annotated[str | None, about("The file's own vertical axis: +Z, Y, -X ...")]
 
 
 @dataclass(frozen=True)
@@ -88,7 +106,7 @@ class Reading:
     """How files are read, where that is said."""
 
     units: Units = None
-    keep_first: Annotated[bool, Parameter(help="Keep the first frame even if it is an added T-pose.")] = False
+    keep_first: Annotated[bool, about("Keep the first frame even if it is an added T-pose.")] = False
     up: Up = None
 
     @property
@@ -118,9 +136,16 @@ def write_motion(motion: Motion | Markers, output: Path, *, onto: Path | None = 
     return f"{output}: {len(motion)} frames at {motion.fps:g} Hz, {terminal.file_size(output)}"
 
 
+def files_of(files: Sequence[Path], what: str) -> tuple[Path | None, Path]:
+    """The model, if one is named, and the file after it; `what` says in a message what to give."""
+    if not 1 <= len(files) <= 2:
+        raise InvalidValueError(f"give {what}; got {len(files)} files")
+    return (None, files[0]) if len(files) == 1 else (files[0], files[1])
+
+
 def draw_way(prior: DynamicsPrior, name: str, latents: Array, picture: Path) -> str:
     """Draw a motion's path in the latent space of its model; return what was drawn, in words."""
-    from poise.apps.learning import save_picture
+    from poise.apps.outputs import save_picture
     from poise.pictures.latent_paths import draw_latent_paths
 
     save_picture(draw_latent_paths(prior, {name: latents}), picture)
@@ -149,7 +174,7 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "For {name}: ") -> t
             kinds[field.name] = kinds[field.name] | plain if field.name in kinds else plain
             helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
     fields = [
-        (name, Annotated[plain | None, Parameter(help=sentence(". ".join(helps[name])))], None)
+        (name, Annotated[plain | None, about(sentence(". ".join(helps[name])))], None)
         for name, plain in kinds.items()
     ]
     return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})

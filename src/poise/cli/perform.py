@@ -9,18 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from cyclopts import App, Parameter
+from cyclopts import Parameter
 
 from poise.cli import terminal
-from poise.cli.options import Hue, Onto, OptionalOutput, OptionalPicture
+from poise.cli.options import Hue, Onto, OptionalOutput, OptionalPicture, about, command
 from poise.errors import InvalidValueError
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from poise.capture.cameras import WatchedMoment
+    from poise.capture.journal import Journal
     from poise.capture.performance import FollowedFrames, PerformedFrame
-    from poise.capture.streams import Stream
     from poise.capture.webcam import LiveBody
     from poise.priors.prior import Prior
     from poise.skeleton.skeleton import Skeleton
@@ -28,9 +28,41 @@ if TYPE_CHECKING:
 _FIRST = "0"  # the default camera
 _OTHER_BODY = 0.03  # metres by which the joints of a sender may differ from the body that comes with Poise
 
-PERFORM = App(
-    name="perform",
-    help_epilogue="""\
+
+@dataclass(frozen=True)
+class Watching:
+    """Options of performing before cameras."""
+
+    live: Annotated[
+        bool, about("Use cameras live and print a line of JSON per pose. Ctrl-C ends the take.")
+    ] = False
+    to: Annotated[str | None, about("Also send each pose to HOST:PORT over OSC (VMC).")] = None
+    empty: Annotated[float, about("Seconds of the empty room at the start.")] = 1.0
+    background: Annotated[tuple[str, ...], about("Videos of the empty room instead, one per camera.")] = ()
+    sync: Annotated[str, about("How to align videos: time, flash, clap (sound) or motion.")] = "time"
+    hue: Hue = ""
+    record: Annotated[
+        Path | None, about("Keep the session in this folder, so that it can be performed again.")
+    ] = None
+
+
+@dataclass(frozen=True)
+class BeforeWebcam:
+    """Options of performing before a webcam."""
+
+    webcam: Annotated[
+        list[str] | None,
+        about(
+            "Follow a person in front of a camera: its number (0), its address, or a video.",
+            consume_multiple=True,
+            negative=(),
+        ),
+    ] = None
+    height: Annotated[float | None, about("With a webcam: the person's height in metres.")] = None
+    fov: Annotated[float | None, about("Its vertical field of view in degrees, if known.")] = None
+
+
+@command("""\
 The library is a folder made by poise library build, or a model. A model made
 by poise learn --kind local works best: it also uses velocities and predicts
 hidden markers. Without either, the universal prior is used. A take is a C3D or
@@ -80,77 +112,34 @@ Examples:
   poise perform moves/ imu.csv \\
       --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
-""",
-)
-
-
-@dataclass(frozen=True)
-class Watching:
-    """Options of performing before cameras."""
-
-    live: Annotated[
-        bool, Parameter(help="Use cameras live and print a line of JSON per pose. Ctrl-C ends the take.")
-    ] = False
-    to: Annotated[str | None, Parameter(help="Also send each pose to HOST:PORT over OSC (VMC).")] = None
-    empty: Annotated[float, Parameter(help="Seconds of the empty room at the start.")] = 1.0
-    background: Annotated[
-        tuple[str, ...], Parameter(help="Videos of the empty room instead, one per camera.")
-    ] = ()
-    sync: Annotated[str, Parameter(help="How to align videos: time, flash, clap (sound) or motion.")] = "time"
-    hue: Hue = ""
-    record: Annotated[
-        Path | None, Parameter(help="Keep the session in this folder, so that it can be performed again.")
-    ] = None
-
-
-@dataclass(frozen=True)
-class BeforeWebcam:
-    """Options of performing before a webcam."""
-
-    webcam: Annotated[
-        list[str] | None,
-        Parameter(
-            help="Follow a person in front of a camera: its number (0), its address, or a video.",
-            consume_multiple=True,
-            negative=(),
-        ),
-    ] = None
-    height: Annotated[float | None, Parameter(help="With a webcam: the person's height in metres.")] = None
-    fov: Annotated[float | None, Parameter(help="Its vertical field of view in degrees, if known.")] = None
-
-
-@PERFORM.default
+""")
 def perform(
-    library: Annotated[
-        Path | None, Parameter(help="A motion library, or a model, best one of kind local.")
-    ] = None,
+    library: Annotated[Path | None, about("A motion library, or a model, best one of kind local.")] = None,
     take: Annotated[
-        str | None,
-        Parameter(help="A take, - for standard input, udp:PORT, vmc:, rokoko:, natnet:, qtm: or lsl:."),
+        str | None, about("A take, - for standard input, udp:PORT, vmc:, rokoko:, natnet:, qtm: or lsl:.")
     ] = None,
     *,
     output: OptionalOutput = None,
-    markers: Annotated[Path | None, Parameter(help="A mapping file from labels to places.")] = None,
+    markers: Annotated[Path | None, about("A mapping file from labels to places.")] = None,
     calibrate: Annotated[
         tuple[Path, ...],
-        Parameter(help="A take whose first frame is a T-pose (or two: left, right); or a short motion."),
+        about("A take whose first frame is a T-pose (or two: left, right); or a short motion."),
     ] = (),
     sensors: Annotated[
-        str, Parameter(help="Segments with inertial sensors, separated by commas, instead of markers.")
+        str, about("Segments with inertial sensors, separated by commas, instead of markers.")
     ] = "",
     noise: Annotated[
         float | None,
-        Parameter(
-            help="Tolerance of markers in metres (default 0.0002 or the method's; 0.03 for a feed without a model), "
+        about(
+            "Tolerance of markers in metres (default 0.0002 or the method's; 0.03 for a feed without a model), "
             "of sensors in radians (default 0)."
         ),
     ] = None,
-    fps: Annotated[float, Parameter(help="Frames per second, if the take does not say.")] = 60.0,
+    fps: Annotated[float, about("Frames per second, if the take does not say.")] = 60.0,
     video: Annotated[
-        tuple[str, ...],
-        Parameter(help="Instead of a take: a video, image folder or camera number per camera."),
+        tuple[str, ...], about("Instead of a take: a video, image folder or camera number per camera.")
     ] = (),
-    cameras: Annotated[Path | None, Parameter(help="The file of these cameras (poise cameras).")] = None,
+    cameras: Annotated[Path | None, about("The file of these cameras (poise cameras).")] = None,
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
     before: Annotated[BeforeWebcam, Parameter(name="*")] = BeforeWebcam(),  # noqa: B008 - frozen
     onto: Onto = None,
@@ -158,9 +147,10 @@ def perform(
     """Drive a whole body with a few markers and a motion library, or with a webcam."""
     from poise.capture import setup, sources
     from poise.capture.feeds import is_feed, markers_of
+    from poise.priors.abilities import made_for_performing
 
     if before.webcam is not None:
-        _follow_webcam(library, before, watch, output=output, onto=onto)
+        _follow_webcam(library, before, watch, output, onto)
         return
     alone = str(library) if library is not None and take is None else ""
     if alone.startswith("vmc:"):  # the only feed with the rotations of a whole body
@@ -175,40 +165,58 @@ def perform(
         )
     with terminal.working(f"opening {library.name if library else 'what is known of people'}"):
         prior = setup.open_prior(library)
-    _suggest_local(prior, library.name if library else "what comes with Poise")
+    if not made_for_performing(prior):
+        name = library.name if library else "what comes with Poise"
+        better = "a local one (poise learn NAME --kind local CLIPS) follows better"
+        terminal.note(f"{name} is a {prior.kind} model: {better}")
+    skeletons = setup.library_skeletons(library)
     if video:
-        _perform_videos(
-            prior, video, cameras, watch, output=output, onto=onto, mapping=markers, calibrate=calibrate,
-            skeletons=setup.library_skeletons(library),
-        )  # fmt: skip
+        if cameras is None:
+            raise InvalidValueError(
+                "videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
+            )
+        _perform_videos(prior, video, cameras, watch, output, onto, markers, calibrate, skeletons)
         return
     assert take is not None
+    live = sources.is_live(take)
     if sensors:
-        _by_sensors(prior, take, sensors, calibrate, noise=noise or 0.0, fps=fps, output=output, onto=onto)
-        return
-    source = None
-    if not sources.is_live(take):
-        source = sources.of_subject(sources.read_markers(Path(take), fps=fps), None)
-    with terminal.sharing("making local models for these markers") as progress:
-        performance = setup.follower_of(
-            None if library is None and source is not None else prior, source, mapping=markers, calibration=calibrate,
-            skeletons=setup.library_skeletons(library), noise=noise, fps=fps, markers=markers_of(take),
-            progress=progress,
-        )  # fmt: skip
-    if source is None:
+        names, rate = [name.strip() for name in sensors.split(",") if name.strip()], fps
+        if not live:
+            turned, rate = sources.read_orientations(Path(take), names, fps=fps)
+        with terminal.sharing("making local models for these sensors") as progress:
+            performance: FollowedFrames = setup.set_up_sensors(
+                prior, names, calibration=calibrate, noise=noise or 0.0, fps=rate, progress=progress
+            )
+    else:
+        source = None if live else sources.of_subject(sources.read_markers(Path(take), fps=fps), None)
+        with terminal.sharing("making local models for these markers") as progress:
+            performance = setup.follower_of(
+                None if library is None and not live else prior, source, mapping=markers, calibration=calibrate,
+                skeletons=skeletons, noise=noise, fps=fps, markers=markers_of(take), progress=progress,
+            )  # fmt: skip
+    if live:
         _stream(performance, take, output, onto)
         return
     with terminal.counting(take) as report:
-        frames = performance.run(source, progress=report)
-    _finish(frames, [1000.0 * frame.seconds for frame in frames], source.fps, _named(output), onto, say=print)
+        if sensors:
+            frames = []
+            for number, frame in enumerate(turned, start=1):
+                frames.append(performance.step(frame))
+                report(number, len(turned))
+        else:
+            assert source is not None
+            frames, rate = performance.run(source, progress=report), source.fps
+    if output is None:
+        raise InvalidValueError("name the file to write: poise perform TAKE -o out.bvh")
+    _finish(frames, [1000.0 * frame.seconds for frame in frames], rate, output, onto, say=print)
 
 
-@PERFORM.command
+@perform.command
 def placement(
-    library: Annotated[Path, Parameter(help="A motion library, or a model.")],
+    library: Annotated[Path, about("A motion library, or a model.")],
     *,
-    markers: Annotated[int, Parameter(help="How many markers there are.")] = 6,
-    output: Annotated[OptionalPicture, Parameter(help="Also draw the body with the places (.png).")] = None,
+    markers: Annotated[int, about("How many markers there are.")] = 6,
+    output: Annotated[OptionalPicture, about("Also draw the body with the places (.png).")] = None,
 ) -> None:
     """Find the marker places that predict a library's poses best, by trials."""
     from poise.capture import setup
@@ -229,54 +237,25 @@ def placement(
         print(f"{output}: {terminal.file_size(output)}")
 
 
-def _suggest_local(prior: Prior, name: str) -> None:
-    from poise.priors.abilities import made_for_performing
-
-    if not made_for_performing(prior):
-        terminal.note(
-            f"{name} is a {prior.kind} model: a local one (poise learn NAME --kind local CLIPS) follows better"
-        )
-
-
-def _by_sensors(
-    prior: Prior, take: str, sensors: str, calibrate: Sequence[Path], *,
-    noise: float, fps: float, output: Path | None, onto: Path | None,
-) -> None:  # fmt: skip
-    from poise.capture import setup, sources
-
-    names = [name.strip() for name in sensors.split(",") if name.strip()]
-    live = sources.is_live(take)
-    turned, rate = (None, fps) if live else sources.read_orientations(Path(take), names, fps=fps)
-    with terminal.sharing("making local models for these sensors") as progress:
-        performance = setup.set_up_sensors(
-            prior, names, calibration=calibrate, noise=noise, fps=rate, progress=progress
-        )
-    if turned is None:
-        _stream(performance, take, output, onto)
-        return
-    with terminal.counting(take) as report:
-        frames = []
-        for number, frame in enumerate(turned):
-            frames.append(performance.step(frame))
-            report(number + 1, len(turned))
-    _finish(frames, [1000.0 * frame.seconds for frame in frames], rate, _named(output), onto, say=print)
-
-
-def _named(output: Path | None) -> Path:
-    if output is None:
-        raise InvalidValueError("name the file to write: poise perform TAKE -o out.bvh")
-    return output
-
-
 def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: Path | None) -> None:
-    from poise.capture.journal import Journal
-    from poise.capture.streams import Stream
+    from poise.capture.feeds import fitted, is_feed, open_feed
+    from poise.capture.sources import udp_address
+    from poise.capture.streams import Stream, serve_udp
 
-    _say_what_was_cut_off(output)
-    with Journal(output, fps=performance.fps) as journal:
+    with _journal(output, fps=performance.fps) as journal:
         stream = Stream(performance, keep=journal.add)
         try:
-            _follow(stream, take)
+            if is_feed(take):
+                for frame in fitted(open_feed(take, ready=terminal.note), performance.space.skeleton):
+                    print(stream.take(frame), flush=True)
+            elif take == "-":
+                for answer in stream.answers(sys.stdin):
+                    print(answer, flush=True)
+            else:
+                host, port = udp_address(take)
+                serve_udp(
+                    stream, port, host=host, ready=lambda at: terminal.note(f"listening on {host}:{at}")
+                )
         except KeyboardInterrupt:
             pass
         finally:  # the performance is written, however it ended
@@ -291,13 +270,11 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
     from poise.apps.outputs import save
     from poise.capture.feeds import open_feed
     from poise.capture.feeds.humanoid import BodyRecording
-    from poise.capture.journal import Journal
 
     if output is None:
         raise InvalidValueError(f"name the file to write: poise perform {take} -o take.bvh")
-    _say_what_was_cut_off(output)
     recording = BodyRecording()
-    with Journal(output, fps=fps) as journal:
+    with _journal(output, fps=fps) as journal:
         try:
             for number, frame in enumerate(open_feed(take, ready=terminal.note)):
                 if (pose := recording.add(frame)) is not None:
@@ -313,53 +290,28 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
         raise InvalidValueError("no frame with a whole body arrived; check the port and the sender")
 
 
-def _follow(stream: Stream, take: str) -> None:
-    from poise.capture.feeds import fitted, is_feed, open_feed
-    from poise.capture.sources import udp_address
-    from poise.capture.streams import serve_udp
-
-    if is_feed(take):
-        for frame in fitted(open_feed(take, ready=terminal.note), stream.performance.space.skeleton):
-            print(stream.take(frame), flush=True)
-        return
-    if take == "-":
-        for answer in stream.answers(sys.stdin):
-            print(answer, flush=True)
-        return
-    host, port = udp_address(take)
-    serve_udp(stream, port, host=host, ready=lambda bound: terminal.note(f"listening on {host}:{bound}"))
-
-
 def _perform_videos(
-    prior: Prior, videos: tuple[str, ...], cameras: Path | None, options: Watching, *,
-    output: Path | None, onto: Path | None, mapping: Path | None, calibrate: Sequence[Path],
-    skeletons: Sequence[Skeleton],
+    prior: Prior, videos: tuple[str, ...], cameras: Path, options: Watching, output: Path | None,
+    onto: Path | None, mapping: Path | None, calibrate: Sequence[Path], skeletons: Sequence[Skeleton],
 ) -> None:  # fmt: skip
     """Open the cameras, run the performance, print notes, and write the motion."""
     from poise.apps.camera_takes import MORE, NINE, open_cameras, perform_take
     from poise.capture import setup
     from poise.capture.cameras import NOISE
-    from poise.capture.journal import Journal
     from poise.capture.matching import read_hues
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
 
-    if cameras is None:
-        raise InvalidValueError(
-            "videos need the file of their cameras: --cameras cams.toml (poise cameras calibrate)"
-        )
     colours = Colours.from_text(options.hue)
     if mapping is not None and not options.hue:
         colours = Colours(read_hues(mapping))
     found = open_cameras(load_rig(cameras), videos)
-    names = NINE if len(found.rig) > 1 else MORE
     with terminal.sharing("making local models for these markers") as progress:
         performance = setup.set_up(
             prior, None, mapping=mapping, calibration=calibrate, skeletons=skeletons, noise=NOISE,
-            markers=names, progress=progress,
+            markers=NINE if len(found.rig) > 1 else MORE, progress=progress,
         )  # fmt: skip
-    _say_what_was_cut_off(output)
-    with Journal(output) as journal:
+    with _journal(output) as journal:
         with terminal.counting("performing") as count, _receiving(options, journal.add) as answer:
             take = perform_take(
                 found, performance, empty=options.empty, background=options.background, sync=options.sync,
@@ -369,6 +321,42 @@ def _perform_videos(
             terminal.warn(note)
         _finish(take.frames, [1000.0 * one.seconds for one in take.watched], take.fps, output, onto)
         journal.close(saved=True)
+
+
+def _follow_webcam(
+    model: Path | None, before: BeforeWebcam, options: Watching, output: Path | None, onto: Path | None
+) -> None:
+    """Follow the person, send and record their poses, and write the motion."""
+    from poise.apps.outputs import save
+    from poise.capture.setup import open_prior
+    from poise.capture.webcam import WebcamPerformance, perform_webcam
+
+    places = before.webcam or [_FIRST]
+    if len(places) > 1:
+        raise InvalidValueError(f"one webcam is followed; got {', '.join(places)}")
+    with _journal(output) as journal:
+        with terminal.steps() as step, _receiving(options, journal.add) as answer:
+            step("loading")
+            prior = None if model is None else open_prior(model)
+            performance = WebcamPerformance(prior, fov=before.fov, height=before.height)
+            take = perform_webcam(places[0], performance, record=options.record, answer=answer, status=step)
+        for note in take.notes:
+            terminal.warn(note)
+        if take.bodies:
+            _say_latency([1000.0 * body.seconds for body in take.bodies])
+            terminal.note(f"{len(take.bodies)} bodies, {take.mean_rate:.1f} a second; {take.work}")
+        if output is not None:
+            save(take.motion(output.stem), output, onto=onto)
+            terminal.note(f"{output}: {terminal.file_size(output)}")
+        journal.close(saved=output is not None)
+
+
+def _say_latency(milliseconds: object) -> None:
+    """The median and the 95th percentile of the frames' durations."""
+    import numpy as np
+
+    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
+    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")
 
 
 def _finish(
@@ -422,49 +410,12 @@ def _receiving(
             sender.close()
 
 
-def _say_what_was_cut_off(output: Path | None) -> None:
-    """Recover an interrupted earlier performance for this file, if there is one."""
-    from poise.capture.journal import brought_back
+@contextmanager
+def _journal(output: Path | None, **options: Any) -> Iterator[Journal]:
+    """The journal of a performance; if an earlier one for this file was cut off, it is recovered first."""
+    from poise.capture.journal import Journal, brought_back
 
-    found = None if output is None else brought_back(output)
-    if found is not None:
+    if output is not None and (found := brought_back(output)) is not None:
         terminal.warn(f"the last performance was cut off; its {found[1]} frames are in {found[0]}")
-
-
-def _say_latency(milliseconds: object) -> None:
-    """The median and the 95th percentile of the frames' durations."""
-    import numpy as np
-
-    middle, most = np.percentile(np.asarray(milliseconds), (50, 95))
-    terminal.note(f"latency: {middle:.2f} ms a frame, {most:.2f} ms at most in 95 of 100")
-
-
-def _follow_webcam(
-    model: Path | None, before: BeforeWebcam, options: Watching, *, output: Path | None, onto: Path | None
-) -> None:
-    """Follow the person, send and record their poses, and write the motion."""
-    from poise.apps.outputs import save
-    from poise.capture.journal import Journal
-    from poise.capture.setup import open_prior
-    from poise.capture.webcam import WebcamPerformance, perform_webcam
-
-    places = before.webcam or [_FIRST]
-    if len(places) > 1:
-        raise InvalidValueError(f"one webcam is followed; got {', '.join(places)}")
-    _say_what_was_cut_off(output)
-    with Journal(output) as journal:
-        with terminal.steps() as step, _receiving(options, journal.add) as answer:
-            step("loading")
-            performance = WebcamPerformance(
-                None if model is None else open_prior(model), fov=before.fov, height=before.height
-            )
-            take = perform_webcam(places[0], performance, record=options.record, answer=answer, status=step)
-        for note in take.notes:
-            terminal.warn(note)
-        if take.bodies:
-            _say_latency([1000.0 * body.seconds for body in take.bodies])
-            terminal.note(f"{len(take.bodies)} bodies, {take.mean_rate:.1f} a second; {take.work}")
-        if output is not None:
-            save(take.motion(output.stem), output, onto=onto)
-            terminal.note(f"{output}: {terminal.file_size(output)}")
-        journal.close(saved=output is not None)
+    with Journal(output, **options) as journal:
+        yield journal

@@ -6,15 +6,12 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Annotated
 
-from cyclopts import App, Parameter
-
 from poise.cli import terminal
-from poise.cli.options import AS_FOUND, ReadingOptions
+from poise.cli.options import AS_FOUND, ReadingOptions, about, command
 from poise.errors import InvalidValueError, MissingExtraError
 
-STUDIO = App(
-    name="studio",
-    help_epilogue="""\
+
+@command("""\
 Without a model, the studio starts with the universal prior. It learns its
 other models once, in the background, from the procedural performer. A named
 file opens as if you had dropped it on the page: a clip on the timeline, a
@@ -28,19 +25,13 @@ Examples:
   poise studio hero.vrm
   poise studio --port 9000 --no-open
   poise studio --host 0.0.0.0
-""",
-)
-
-
-@STUDIO.default
+""")
 def studio(
-    *files: Annotated[Path, Parameter(help="Models, clips, characters, pictures, takes, videos, scenes.")],
-    host: Annotated[str, Parameter(help="The address to listen on.")] = "127.0.0.1",
-    port: Annotated[int | None, Parameter(help="The port. Default: the first free one from 8420.")] = None,
-    token: Annotated[
-        str | None, Parameter(help="The token that other machines need. Default: a random one.")
-    ] = None,
-    no_open: Annotated[bool, Parameter(help="Do not open the browser.")] = False,
+    *files: Annotated[Path, about("Models, clips, characters, pictures, takes, videos, scenes.")],
+    host: Annotated[str, about("The address to listen on.")] = "127.0.0.1",
+    port: Annotated[int | None, about("The port. Default: the first free one from 8420.")] = None,
+    token: Annotated[str | None, about("The token that other machines need. Default: a random one.")] = None,
+    no_open: Annotated[bool, about("Do not open the browser.")] = False,
 ) -> None:
     """Open the studio: pose, keyframe and explore styles in the browser."""
     try:
@@ -60,9 +51,7 @@ def studio(
             ready.serve(open_browser=not no_open)
 
 
-SERVE = App(
-    name="serve",
-    help_epilogue="""\
+@command("""\
 The Blender add-on (poise-blender.zip) connects to it, and so can any program:
 it sends its bones and handles as lines of JSON and receives the rotation of
 every joint. Only programs on this machine can connect. Ctrl-C ends it.
@@ -70,14 +59,8 @@ every joint. Only programs on this machine can connect. Ctrl-C ends it.
 Examples:
   poise serve
   poise serve --port 40000
-""",
-)
-
-
-@SERVE.default
-def serve(
-    *, port: Annotated[int, Parameter(help="The port to listen on; 0 selects a free one.")] = 39550
-) -> None:
+""")
+def serve(*, port: Annotated[int, about("The port to listen on; 0 selects a free one.")] = 39550) -> None:
     """Pose characters of other programs, such as Blender, over a local socket."""
     from poise.apps import serving
 
@@ -85,9 +68,7 @@ def serve(
         serving.serve(port, ready=lambda bound: terminal.note(f"listening on {serving.HOST}:{bound}"))
 
 
-STREAM = App(
-    name="stream",
-    help_epilogue="""\
+@command("""\
 The receiver understands the Virtual Motion Capture protocol: Blender and Unreal
 with a plug-in, Unity, VSeeFace, Warudo and other VTuber tools. The studio can
 send its pose in the same way.
@@ -96,17 +77,13 @@ Examples:
   poise stream walk.bvh
   poise stream walk.bvh --loop
   poise stream dance.amc --to 192.168.1.20:39540
-""",
-)
-
-
-@STREAM.default
+""")
 def stream(
-    clip: Annotated[Path, Parameter(help="A motion file.")],
+    clip: Annotated[Path, about("A motion file.")],
     *,
-    to: Annotated[str, Parameter(help="The receiver, HOST:PORT.")] = "127.0.0.1:39539",
-    loop: Annotated[bool, Parameter(help="Repeat until Ctrl+C.")] = False,
-    times: Annotated[int, Parameter(help="How many times to send it.")] = 1,
+    to: Annotated[str, about("The receiver, HOST:PORT.")] = "127.0.0.1:39539",
+    loop: Annotated[bool, about("Repeat until Ctrl+C.")] = False,
+    times: Annotated[int, about("How many times to send it.")] = 1,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Send a motion live over OSC, in real time."""

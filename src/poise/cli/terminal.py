@@ -142,6 +142,18 @@ def counting(task: str, *, download: bool = False) -> Iterator[Report]:
 
 
 @contextmanager
+def naming() -> Iterator[Callable[[str, int, int], None]]:
+    """A progress bar for tasks that report their step and amounts."""
+    with _bar(
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
+    ) as bar:
+        shown = bar.add_task("", total=None)
+        yield lambda step, done, total: bar.update(
+            shown, description=step, completed=done, total=total or None
+        )
+
+
+@contextmanager
 def sharing(task: str) -> Iterator[Callable[[float], None]]:
     """A progress bar for a task that reports fractions."""
     with counting(task) as report:
