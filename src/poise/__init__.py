@@ -14,18 +14,7 @@ from typing import TYPE_CHECKING, Any
 from poise.lazy import lazily
 
 if TYPE_CHECKING:
-    from poise import (
-        apps,
-        capture,
-        engine,
-        geometry,
-        library,
-        motion,
-        performer,
-        pictures,
-        skeleton,
-        vision,
-    )
+    from poise import apps, capture, engine, geometry, library, motion, performer, pictures, skeleton, vision
     from poise.apps.animate import animate
     from poise.apps.inbetweening import PoseKey
     from poise.apps.keyframing import inbetween, keyframe

@@ -43,11 +43,12 @@ def checked_depth(values: Any) -> Any:
     """Return parsed `values` if they are nested at most `DEEPEST` levels deep; raise otherwise."""
     level = [values]
     for _ in range(DEEPEST):
-        level = [inner for outer in level for inner in _members(outer)]
+        level = [
+            inner
+            for outer in level
+            if isinstance(outer, dict | list)
+            for inner in (outer.values() if isinstance(outer, dict) else outer)
+        ]
         if not level:
             return values
     raise InvalidValueError(f"tables and lists are nested deeper than {DEEPEST} levels")
-
-
-def _members(value: Any) -> list[Any]:
-    return list(value.values()) if isinstance(value, dict) else value if isinstance(value, list) else []

@@ -13,8 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
 from threading import Thread
-from types import ModuleType
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeVar
 
 from poise.errors import InvalidValueError, MissingExtraError, PoiseError
 
@@ -58,12 +57,9 @@ class Engine:
         return _on_processors(self, function, items)
 
     def map(
-        self,
-        function: Callable[[Item], Result],
-        items: Sequence[Item],
-        *,
+        self, function: Callable[[Item], Result], items: Sequence[Item], *,
         progress: Callable[[int, int], None] = lambda _done, _all: None,
-    ) -> list[Result]:
+    ) -> list[Result]:  # fmt: skip
         """Return every item's value in the order of the items; raise if an item is lost."""
         values: dict[int, Any] = {}
         for done in self.each(function, items):
@@ -78,32 +74,31 @@ def _on_processors(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[Outcome[Result]]:
     """Run on this machine. After a worker dies, the remaining items are retried, in the end one at a time."""
-    joblib = _joblib()
+    try:
+        import joblib
+        from joblib.externals.loky.process_executor import BrokenProcessPool
+    except ImportError as error:
+        raise MissingExtraError("joblib", extra="library", purpose="work on several processors") from error
+
+    def in_parallel(jobs: int, items: dict[int, Item]) -> Iterator[Outcome[Result]]:
+        parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
+        yield from parallel(joblib.delayed(_numbered)(function, *item) for item in list(items.items()))
+
     left = dict(enumerate(items))
     for _attempt in range(engine.retries + 1):
         try:
-            for done in _in_parallel(joblib, engine.jobs, function, left):
+            for done in in_parallel(engine.jobs, left):
                 del left[done.number]
                 yield done
             return
-        except joblib.externals.loky.process_executor.BrokenProcessPool:
+        except BrokenProcessPool:
             continue
     for number, item in list(left.items()):
         try:
-            yield from _in_parallel(joblib, 2, function, {number: item})
-        except joblib.externals.loky.process_executor.BrokenProcessPool as death:
-            yield Outcome(
-                number, None, lost=f"it killed the process that worked on it ({type(death).__name__})"
-            )
-
-
-def _in_parallel(
-    joblib: ModuleType, jobs: int, function: Callable[[Item], Result], items: dict[int, Item]
-) -> Iterator[Outcome[Result]]:
-    parallel = joblib.Parallel(n_jobs=jobs, batch_size=1, return_as="generator_unordered")
-    yield from parallel(
-        joblib.delayed(_numbered)(function, number, item) for number, item in list(items.items())
-    )
+            yield from in_parallel(2, {number: item})
+        except BrokenProcessPool as death:
+            words = f"it killed the process that worked on it ({type(death).__name__})"
+            yield Outcome(number, None, lost=words)
 
 
 def _numbered(function: Callable[[Item], Result], number: int, item: Item) -> Outcome[Result]:
@@ -127,8 +122,18 @@ def end_with_parent() -> None:
 def _on_cluster(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[Outcome[Result]]:
-    distributed = _distributed()
-    with _connected(distributed, engine.scheduler) as client:
+    try:
+        import distributed
+    except ImportError as error:
+        raise MissingExtraError("distributed", extra="cluster", purpose="work on a cluster") from error
+    try:
+        connected = distributed.Client(engine.scheduler, timeout=CONNECT_S, set_as_default=False)
+    except (OSError, TimeoutError, ValueError) as error:
+        raise PoiseError(
+            f"no scheduler answers at {engine.scheduler!r}: {error}; start one with `dask scheduler` and give "
+            "its address, such as tcp://127.0.0.1:8786"
+        ) from error
+    with connected as client:
         futures = client.map(function, list(items), pure=False, retries=engine.retries)
         numbers = {future.key: number for number, future in enumerate(futures)}
         for future in distributed.as_completed(futures, loop=client.loop):
@@ -139,30 +144,3 @@ def _on_cluster(
                 yield Outcome(numbers[future.key], None, lost="every worker that ran it died")
             else:
                 raise failure
-
-
-def _connected(distributed: ModuleType, address: str) -> Any:
-    try:
-        return distributed.Client(address, timeout=CONNECT_S, set_as_default=False)
-    except (OSError, TimeoutError, ValueError) as error:
-        raise PoiseError(
-            f"no scheduler answers at {address!r}: {error}; start one with `dask scheduler` and give "
-            "its address, such as tcp://127.0.0.1:8786"
-        ) from error
-
-
-def _joblib() -> ModuleType:
-    try:
-        import joblib
-        import joblib.externals.loky.process_executor
-    except ImportError as error:
-        raise MissingExtraError("joblib", extra="library", purpose="work on several processors") from error
-    return cast(ModuleType, joblib)
-
-
-def _distributed() -> ModuleType:
-    try:
-        import distributed
-    except ImportError as error:
-        raise MissingExtraError("distributed", extra="cluster", purpose="work on a cluster") from error
-    return distributed

@@ -27,7 +27,12 @@ class UnknownNameError(PoiseError):
 
     def __init__(self, kind: str, name: str, valid: Iterable[str], *, hint: str = "") -> None:
         self.name, self.valid = name, tuple(valid)
-        super().__init__(f"no {kind} {name!r}; {hint or _hint(name, self.valid)}")
+        if not hint:
+            folded = {candidate.casefold(): candidate for candidate in self.valid}
+            close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
+            meant = " or ".join(folded[match] for match in close)
+            hint = f"did you mean {meant}?" if close else f"valid: {', '.join(self.valid)}"
+        super().__init__(f"no {kind} {name!r}; {hint}")
 
 
 class SkeletonError(PoiseError):
@@ -50,11 +55,3 @@ def installing(extra: str) -> str:
     checkout = Path(__file__).resolve().parents[2]
     is_checkout = (checkout / "pyproject.toml").is_file()
     return f"pip install -e '{checkout}[{extra}]'" if is_checkout else f"pip install 'poise[{extra}]'"
-
-
-def _hint(name: str, valid: tuple[str, ...]) -> str:
-    folded = {candidate.casefold(): candidate for candidate in valid}
-    close = difflib.get_close_matches(name.casefold(), folded, n=3, cutoff=0.5)
-    if close:
-        return "did you mean " + " or ".join(folded[match] for match in close) + "?"
-    return "valid: " + ", ".join(valid)

@@ -50,7 +50,13 @@ class Numbers:
         if self.ascending and np.any(found[1:] < found[:-1]):
             raise InvalidValueError(f"{name} must be in ascending order")
         if self.definite:
-            _check_definite(found, name)
+            unlike = np.abs(found - found.swapaxes(-1, -2)).max(initial=0.0)
+            if unlike > _SYMMETRIC * np.abs(found).max(initial=0.0):
+                raise InvalidValueError(f"{name} must be symmetric")
+            try:
+                np.linalg.cholesky(found)
+            except np.linalg.LinAlgError:
+                raise InvalidValueError(f"{name} must be positive definite") from None
         return found
 
 
@@ -136,16 +142,23 @@ class Schema:
 # --- checks of header fields -----------------------------------------------------------------------------------------
 
 
+def _that(holds: Callable[[Any], bool], wanted: str) -> Check:
+    def check(value: Any, place: str) -> None:
+        if not holds(value):
+            raise _wrong(place, wanted, value)
+
+    return check
+
+
+flag = _that(lambda value: isinstance(value, bool), "true or false")
+"""Check for true or false."""
+
+
 def text(most: int = 1000) -> Check:
     """Check for text of at most `most` characters."""
     return _that(
         lambda value: isinstance(value, str) and len(value) <= most, f"text of at most {most} characters"
     )
-
-
-def flag(value: Any, place: str) -> None:
-    """Check for true or false."""
-    _that(lambda value: isinstance(value, bool), "true or false")(value, place)
 
 
 def whole(least: int, most: int) -> Check:
@@ -185,7 +198,7 @@ def several(each: Check, *, least: int = 0, most: int = 100_000) -> Check:
 
 def row(*each: Check) -> Check:
     """Check for a list with one check per member."""
-    counted = several(_anything, least=len(each), most=len(each))
+    counted = several(lambda _value, _place: None, least=len(each), most=len(each))
 
     def check(value: Any, place: str) -> None:
         counted(value, place)
@@ -221,37 +234,13 @@ def mapping(each: Check, *, most: int = 1000) -> Check:
     return check
 
 
-def _that(holds: Callable[[Any], bool], wanted: str) -> Check:
-    def check(value: Any, place: str) -> None:
-        if not holds(value):
-            raise _wrong(place, wanted, value)
-
-    return check
-
-
-def _anything(value: Any, place: str) -> None:
-    pass
-
-
 def _wrong(place: str, wanted: str, value: Any) -> InvalidValueError:
-    return InvalidValueError(f"{place} must be {wanted}; got {_briefly(value)}")
-
-
-def _briefly(value: Any) -> str:
-    """A short description of the value, however large or deep it is."""
+    """The error, with a short description of the value, however large or deep it is."""
     if isinstance(value, Sequence | Mapping) and not isinstance(value, str):
-        return f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
-    return repr(value)[:60] if not isinstance(value, int) or abs(value) < 1e15 else "a huge number"
-
-
-def _check_definite(matrices: Array, name: str) -> None:
-    unlike = np.abs(matrices - matrices.swapaxes(-1, -2)).max(initial=0.0)
-    if unlike > _SYMMETRIC * np.abs(matrices).max(initial=0.0):
-        raise InvalidValueError(f"{name} must be symmetric")
-    try:
-        np.linalg.cholesky(matrices)
-    except np.linalg.LinAlgError:
-        raise InvalidValueError(f"{name} must be positive definite") from None
+        got = f"{'an object' if isinstance(value, Mapping) else 'a list'} of {len(value)}"
+    else:
+        got = repr(value)[:60] if not isinstance(value, int) or abs(value) < 1e15 else "a huge number"
+    return InvalidValueError(f"{place} must be {wanted}; got {got}")
 
 
 CLIPS = several(row(text(), text()))
