@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache
+from importlib import import_module
 from threading import Thread
 from typing import Any, Generic, TypeVar
 
@@ -123,7 +124,7 @@ def _on_cluster(
     engine: Engine, function: Callable[[Item], Result], items: Sequence[Item]
 ) -> Iterator[Outcome[Result]]:
     try:
-        import distributed
+        distributed: Any = import_module("distributed")
     except ImportError as error:
         raise MissingExtraError("distributed", extra="cluster", purpose="work on a cluster") from error
     try:

@@ -64,7 +64,7 @@ from poise.solvers.given import Given, constraints_from
 from poise.solvers.sequence import Frame, keyed_frames, solve_motion, solve_terms, targets_of
 from poise.solvers.solution import MotionSolution
 from poise.solvers.terms import STIFF
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 HEEL, TOES = 0, 1
 SHORTEST = 2  # frames: shortest contact
@@ -78,7 +78,7 @@ def animate(
     fps: float | None = None,
     name: str = "",
     seed: int = 0,
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> MotionSolution:
     """Return the most likely motion that meets the constraints of every frame, or those of a constraint file.
 

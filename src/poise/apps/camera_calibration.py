@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from poise.errors import InvalidValueError
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 from poise.vision.background import Background
 from poise.vision.blobs import Blobs, Look, find_blobs
 from poise.vision.calibrate import (
@@ -74,7 +74,7 @@ def calibrate_from(
     *,
     floor: Path | None = None,
     sync: str = "time",
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> Calibrated:
     """Calibrate a rig from a video or image folder per camera; `floor` is the first camera's picture of it there."""
     sources = [open_source(place) for place in places]
@@ -164,11 +164,7 @@ def _is_new(view: BoardView | None, known: Mapping[int, BoardView]) -> bool:
 
 
 def find_views(
-    sources: Sequence[Source],
-    board: Board,
-    *,
-    sync: str = "time",
-    progress: Progress = lambda _done, _all: None,
+    sources: Sequence[Source], board: Board, *, sync: str = "time", progress: Progress = silent
 ) -> tuple[Views, tuple[str, ...]]:
     """The board's corners in each camera, by moment; moments in which no board has moved are skipped."""
     views: Views = [{} for _ in sources]
@@ -188,12 +184,7 @@ def find_views(
 
 
 def check_with_board(
-    rig: Rig,
-    sources: Sequence[Source],
-    board: Board,
-    *,
-    sync: str = "time",
-    progress: Progress = lambda _done, _all: None,
+    rig: Rig, sources: Sequence[Source], board: Board, *, sync: str = "time", progress: Progress = silent
 ) -> list[Check]:
     """Compare the corners of a board with the cameras' predictions: each by itself, and all together."""
     checks = check_sizes(rig, sources)

@@ -46,7 +46,7 @@ def draw_coverage(found: Calibrated) -> Image.Image:
                 draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
         text = f"{lens.camera.name}: {lens.error:.2f} px over {len(lens.view_errors)} views"
         panels.append(_titled(panel, text))
-    return _beside(panels)
+    return _stacked(panels)
 
 
 def draw_stages(
@@ -86,8 +86,8 @@ def draw_stages(
         size = (round(height * (box[2] - left) / tall), height)
         cropped = [stage.crop(box).resize(size, Image.Resampling.LANCZOS) for stage in stages.values()]
         titles = list(stages) if number == 0 else [""] * len(stages)
-        rows.append(_beside([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
-    return _below(rows)
+        rows.append(_stacked([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
+    return _stacked(rows, below=True)
 
 
 def draw_beside_truth(
@@ -110,8 +110,8 @@ def draw_beside_truth(
             left = int(camera.project(truth[0])[0] - 0.3 * part.height)
             box = (left, 0, left + round(0.6 * part.height), part.height)
             parts.append(part.crop(box).resize((round(0.6 * height), height), Image.Resampling.LANCZOS))
-        columns.append(_below(parts))
-    return _beside(columns)
+        columns.append(_stacked(parts, below=True))
+    return _stacked(columns)
 
 
 def _blobs(dim: Array, moment: Moment, number: int) -> Image.Image:
@@ -178,21 +178,13 @@ def _titled(panel: Image.Image, title: str) -> Image.Image:
     return page
 
 
-def _beside(panels: Sequence[Image.Image]) -> Image.Image:
-    width = sum(panel.width for panel in panels) + _RIM * (len(panels) - 1)
-    page = Image.new("RGB", (width, max(panel.height for panel in panels)), PAPER)
-    left = 0
-    for panel in panels:
-        page.paste(panel, (left, 0))
-        left += panel.width + _RIM
-    return page
-
-
-def _below(rows: Sequence[Image.Image]) -> Image.Image:
-    height = sum(row.height for row in rows) + _RIM * (len(rows) - 1)
-    page = Image.new("RGB", (max(row.width for row in rows), height), PAPER)
-    top = 0
-    for row in rows:
-        page.paste(row, (0, top))
-        top += row.height + _RIM
+def _stacked(parts: Sequence[Image.Image], *, below: bool = False) -> Image.Image:
+    """Pictures beside each other, or one below the other."""
+    widths, heights = [part.width for part in parts], [part.height for part in parts]
+    rims, at = _RIM * (len(parts) - 1), 0
+    size = (max(widths), sum(heights) + rims) if below else (sum(widths) + rims, max(heights))
+    page = Image.new("RGB", size, PAPER)
+    for part in parts:
+        page.paste(part, (0, at) if below else (at, 0))
+        at += (part.height if below else part.width) + _RIM
     return page

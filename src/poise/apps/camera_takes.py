@@ -7,7 +7,7 @@ A simulated take is a motion filmed by simulated cameras: videos, the camera fil
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path
@@ -26,7 +26,7 @@ from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.motion.virtual_markers import optical_layout
 from poise.motion.world import facing_directions
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 from poise.vision.background import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
@@ -110,8 +110,8 @@ def perform_take(
     live: bool = False,
     colours: Colours = WHITE,
     record: Path | None = None,
-    progress: Progress = lambda _done, _all: None,
-    answer: Callable[[WatchedMoment], None] = lambda _watched: None,
+    progress: Progress = silent,
+    answer: Callable[[WatchedMoment], None] = silent,
     go_on: Callable[[], bool] = lambda: True,
 ) -> CameraTake:
     """Run a performance; the room is empty for `empty` seconds at first, or in separate videos.
@@ -122,13 +122,12 @@ def perform_take(
     if live and sync != "time":
         raise InvalidValueError(f"live pictures are aligned as they arrive; {sync!r} is for videos")
     offsets = None if live else offsets_by(sync, cameras.sources)
-    for source, offset in zip(cameras.sources, offsets or (), strict=offsets is not None):
+    for source, offset in zip(cameras.sources, offsets or [], strict=False):
         if offset:
             when = f"{abs(offset):.3f} s {'after' if offset > 0 else 'before'}"
             cameras.notes.append(f"{source.name} begins {when} {cameras.sources[0].name}, by the {sync}")
     with LiveStep(cameras.sources) if live else InStep(cameras.sources, offsets=offsets) as steps:
-        recorder = Recorder(record, cameras.rig, steps.fps) if record is not None else None
-        moments = iter(steps if recorder is None else recorder.recording(steps))
+        moments = _recorded(steps, record, cameras.rig, steps.fps)
         backgrounds, first = _rooms(cameras, moments, empty, background, steps.fps)
         tracker = MarkerFinder(cameras.rig, backgrounds, performance.names, fps=steps.fps, colours=colours)
         performance.fps = steps.fps
@@ -147,8 +146,7 @@ def perform_take(
         except KeyboardInterrupt:
             pass
         finally:
-            if recorder is not None:
-                recorder.close()
+            moments.close()
     notes = [*cameras.notes, *steps.notes, *what_went_wrong(cameras.rig, performance.names, watched)]
     return CameraTake(watched, steps.fps, notes)
 
@@ -191,28 +189,25 @@ def _longest(missing: Bool[Array, "moments"], times: Sequence[float]) -> str:
     return f"{seconds:.1f} s, from {begun:.1f} s on" if seconds >= LONG else ""
 
 
-class Recorder:
-    """Records a session so that it can be performed again: a video per camera, and the camera file."""
+def _recorded(steps: Iterable[Step], folder: Path | None, rig: Rig, fps: float) -> Generator[Step]:
+    """The same steps; in a folder, they are recorded so that they can be performed again.
 
-    def __init__(self, folder: Path, rig: Rig, fps: float) -> None:
-        make_folder(folder)
-        save_rig(rig, folder / CAMERAS_FILE)
-        self._rig = rig
-        self._videos = [
-            VideoRecorder(folder / f"{camera.name}.avi", fps=fps, size=camera.size) for camera in rig.cameras
-        ]
-
-    def recording(self, steps: Iterable[Step]) -> Iterator[Step]:
-        """Yield the same steps while recording them; a camera without a picture is recorded as black."""
+    It gets a video per camera, black where there is no picture, and the camera file.
+    """
+    if folder is None:
+        yield from steps
+        return
+    make_folder(folder)
+    save_rig(rig, folder / CAMERAS_FILE)
+    videos = [VideoRecorder(folder / f"{own.name}.avi", fps=fps, size=own.size) for own in rig.cameras]
+    try:
         for step in steps:
-            for video, camera, picture in zip(self._videos, self._rig.cameras, step.pictures, strict=True):
-                width, height = camera.size
-                video.add(np.zeros((height, width, 3), dtype=np.uint8) if picture is None else picture)
+            for video, camera, picture in zip(videos, rig.cameras, step.pictures, strict=True):
+                black = np.zeros((*camera.size[::-1], 3), dtype=np.uint8)
+                video.add(black if picture is None else picture)
             yield step
-
-    def close(self) -> None:
-        """Finish the videos."""
-        for video in self._videos:
+    finally:
+        for video in videos:
             video.close()
 
 
@@ -309,12 +304,7 @@ def simulator_of(
 
 
 def film(
-    simulator: Simulator,
-    folder: Path,
-    *,
-    empty: float = 1.0,
-    late: float = 0.0,
-    progress: Progress = lambda _done, _all: None,
+    simulator: Simulator, folder: Path, *, empty: float = 1.0, late: float = 0.0, progress: Progress = silent
 ) -> Filmed:
     """Write a video per camera, beginning with `empty` seconds of the empty room, the camera file and the truth.
 

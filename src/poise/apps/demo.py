@@ -6,7 +6,7 @@ The motion is written and drawn, and the files are read back.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.solvers.constraints import Position
 from poise.solvers.solution import Solution
 from poise.solvers.solve import solve
+from poise.types import silent
 
 LARGEST_DIFFERENCE_MM = 0.1  # between a motion and its file read back; BVH has six decimals
 LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand above its position in the middle of the motion
@@ -53,16 +54,22 @@ class Demo:
     picture: Path
 
 
-def demo(
-    folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = lambda _: None
-) -> Demo:
+def demo(folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = silent) -> Demo:
     """Act, write BVH, GLB and a contact sheet into the folder, verify the files, and pose."""
     make_folder(folder)
     step(f"acting: {action}, {style}")
     start = time.perf_counter()
     motion = act(action, style=style)
     acted = time.perf_counter() - start
-    files = tuple(_files(motion, folder / action, step))
+    files = []
+    for extension in (".bvh", ".glb", ".png"):
+        path = (folder / action).with_suffix(extension)
+        step(f"writing {path}")
+        start = time.perf_counter()
+        save(motion, path)
+        seconds = time.perf_counter() - start
+        off = None if extension == ".png" else verified_mm(motion, path)
+        files.append(Written(path, path.stat().st_size, seconds, off))
     step("posing by three handles")
     middle = motion[len(motion) // 2]
     places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
@@ -75,18 +82,7 @@ def demo(
     solve(model, constraints)  # compiles, so that the next solve shows the time of a pose
     posed = solve(model, constraints)
     picture = save_picture(posed.pose, folder / "pose.png", handles=handles)
-    return Demo(motion, acted, files, posed, picture)
-
-
-def _files(motion: Motion, stem: Path, step: Step) -> Iterator[Written]:
-    for extension in (".bvh", ".glb", ".png"):
-        path = stem.with_suffix(extension)
-        step(f"writing {path}")
-        start = time.perf_counter()
-        save(motion, path)
-        seconds = time.perf_counter() - start
-        off = None if extension == ".png" else verified_mm(motion, path)
-        yield Written(path, path.stat().st_size, seconds, off)
+    return Demo(motion, acted, tuple(files), posed, picture)
 
 
 def verified_mm(motion: Motion, path: Path) -> float:

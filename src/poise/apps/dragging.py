@@ -21,7 +21,7 @@ from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Problem, Settings
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 PLANTED = ("left_foot", "right_foot")
 STEADY = ("head", "left_hand", "right_hand")
@@ -48,9 +48,7 @@ class Edit:
     unmet: tuple[int, ...]
 
 
-def drag(
-    prior: Prior, clip: Motion, handle: str, path: Path3, *, progress: Progress = lambda _done, _all: None
-) -> Edit:
+def drag(prior: Prior, clip: Motion, handle: str, path: Path3, *, progress: Progress = silent) -> Edit:
     """The clip with its handle on the path; frames outside the path and its ease are unchanged."""
     prior = prior.on_body(clip.skeleton)
     space = prior.space

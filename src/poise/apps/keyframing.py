@@ -37,7 +37,7 @@ from poise.solvers.problem import Problem
 from poise.solvers.sequence import Frame, Smoothness, frame_by_frame, solve_motion
 from poise.solvers.solution import MotionSolution
 from poise.solvers.terms import PosePriors
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 Way = Float[Array, "frames 3"]
 
@@ -59,7 +59,7 @@ def keyframe(
     *,
     heading: bool = True,
     balance: bool = True,
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> MotionSolution:
     """Return the motion of a script or of its file, on the body of the model.
 
@@ -98,7 +98,7 @@ def inbetween(
 
 
 def through_script(
-    script: Script, prior: Prior | None, *, variant: int = 0, progress: Progress = lambda _done, _all: None
+    script: Script, prior: Prior | None, *, variant: int = 0, progress: Progress = silent
 ) -> MotionSolution:
     """The motion through a script's poses that also follows its handles, pins and constraints, and its models."""
     if len(script.keys) < 2:
@@ -149,7 +149,7 @@ def keyframe_in(
     priors: Sequence[Prior],
     weights: Float[Array, "frames styles"],
     *,
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> MotionSolution:
     """The motion of a script under priors of one skeleton, with each frame's weights over them."""
     usual, frames = Smoothness(), plan(script, priors, weights)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +17,7 @@ from poise.motion.motion import Motion
 from poise.priors.abilities import latent_of, simulator_of
 from poise.priors.latent.prior import LatentPrior, sample_latents, standing_pose
 from poise.priors.model_file import load
-from poise.skeleton.skeleton import Pose
+from poise.types import ShareProgress, silent
 
 if TYPE_CHECKING:
     from poise.priors.registry import PriorOptions, Storable
@@ -30,7 +30,7 @@ def learn(
     kind: str = "gaussian",
     *,
     licence: str = "",
-    progress: Callable[[float], None] = lambda _share: None,
+    progress: ShareProgress = silent,
     **options: Any,
 ) -> Storable:
     """Learn a model of one kind from motions, motion files or folders of them, all of one skeleton.
@@ -50,7 +50,7 @@ def calibrated(
     options: PriorOptions,
     *,
     licence: str = "",
-    progress: Callable[[float], None] = lambda _share: None,
+    progress: ShareProgress = silent,
 ) -> Storable:
     """A model of a kind with its training frames and its held-out calibration."""
     from poise.priors import registry
@@ -136,13 +136,9 @@ def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Imag
     raise UnknownNameError("view of a latent space", view, VIEWS)
 
 
-def sample_poses(prior: LatentPrior, *, count: int = 8, seed: int = 0) -> list[Pose]:
-    """Poses at latent points about as likely as the training poses."""
-    return [standing_pose(prior, x) for x in sample_latents(prior, count, np.random.default_rng(seed))]
-
-
-def save_samples(poses: list[Pose], path: Path) -> Path:
-    """Save poses as a page of pictures, or as the frames of a motion file."""
+def save_samples(prior: LatentPrior, path: Path, *, count: int = 8, seed: int = 0) -> Path:
+    """Save poses at latent points about as likely as the training poses: a page of pictures, or a motion file."""
+    poses = [standing_pose(prior, x) for x in sample_latents(prior, count, np.random.default_rng(seed))]
     if path.suffix.lower() != ".png":
         return save(Motion.of_poses(poses, name="samples"), path)
     from poise import pictures

@@ -150,17 +150,14 @@ def _normal_equations(
     by_axis = np.concatenate(
         [np.swapaxes(part, -1, -2).reshape(len(values), -1, len(columns)) for part in (shifts, spins)], axis=1
     )
-    jacobian = by_axis @ _chain(model, whole, [axis.coordinate for _, axis in columns])
-    transposed = np.swapaxes(jacobian, -1, -2)
-    return (transposed @ residuals[..., None])[..., 0], transposed @ jacobian
-
-
-def _chain(model: OsimModel, whole: Array, coordinates: list[int]) -> Float[Array, "frames axes free"]:
-    """The derivative of each axis's coordinate by each free coordinate."""
     free = {coordinate: column for column, coordinate in enumerate(model.free)}
-    rates = np.zeros((len(whole), len(coordinates), len(free)))
-    for row, coordinate in enumerate(coordinates):
-        leader, curve = model.couplings.get(coordinate, (coordinate, None))
+    rates = np.zeros(
+        (len(whole), len(columns), len(free))
+    )  # of each axis's coordinate by each free coordinate
+    for row, (_, axis) in enumerate(columns):
+        leader, curve = model.couplings.get(axis.coordinate, (axis.coordinate, None))
         if leader in free:
             rates[:, row, free[leader]] = 1.0 if curve is None else curve.both(whole[:, leader])[1]
-    return rates
+    jacobian = by_axis @ rates
+    transposed = np.swapaxes(jacobian, -1, -2)
+    return (transposed @ residuals[..., None])[..., 0], transposed @ jacobian

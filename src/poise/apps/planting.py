@@ -26,7 +26,7 @@ from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, transform
 from poise.solvers.problem import Problem, Settings
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
 _TOLERANCE = 1e-5  # metres or radians: frames that differ by more look unsteady at high frame rates
@@ -54,7 +54,7 @@ def planted(
     ground: Ground | None = None,
     *,
     flat: Float[Array, "2 3"] | None = None,
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> Motion:
     """The motion with its feet where those of `source` stand, at these contacts.
 
@@ -77,7 +77,7 @@ def planted(
 
 def following(
     motion: Motion, constraints: Callable[[int], list[Constraint]], metric: Float[Array, "freedoms"],
-    progress: Progress = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> Motion:  # fmt: skip
     """The motion with every frame changed as little, in this metric, as its constraints allow."""
     space = PoseSpace(motion.skeleton)
@@ -90,7 +90,7 @@ def following(
     return motion.with_frames(roots, rotations.continuous(quaternions))
 
 
-def clean(motion: Motion, *, progress: Progress = lambda _done, _all: None) -> Motion:
+def clean(motion: Motion, *, progress: Progress = silent) -> Motion:
     """Remove foot slide: every standing foot stays in one position."""
     return planted(motion, motion, foot_contacts(motion), progress=progress)
 

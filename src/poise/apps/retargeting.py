@@ -35,7 +35,7 @@ from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import MAIN_ROLES, ROLES, SIDES, path
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Constraint, transform
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
 Held = tuple[Handle, Float[Array, "frames 3"], Float[Array, "frames 4"]]
@@ -51,9 +51,7 @@ _ROUNDS = 8  # of reaching, at most
 _STILL = 1e-5  # of stature: a place that changes by less stays
 
 
-def retarget(
-    motion: Motion, character: Character, *, progress: Progress = lambda _done, _all: None
-) -> Motion:
+def retarget(motion: Motion, character: Character, *, progress: Progress = silent) -> Motion:
     """Return the motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
 
     A static character in T, A or I pose is enough. GLB or VRM output is written into the character's own file.

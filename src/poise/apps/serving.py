@@ -26,6 +26,7 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.bearing import heading_of
 from poise.solvers.constraints import Position
 from poise.solvers.posture import Manner, Posture
+from poise.types import silent
 
 HOST, PORT = "127.0.0.1", 39550
 LONGEST = 4_000_000  # bytes per line
@@ -132,7 +133,7 @@ def below_pelvis(skeleton: Skeleton) -> Skeleton:
     return Skeleton(names, np.array(parents), offsets, tuple(skeleton.orders[joint] for joint in kept))
 
 
-def serve(port: int = PORT, *, ready: Callable[[int], None] = lambda _port: None) -> None:
+def serve(port: int = PORT, *, ready: Callable[[int], None] = silent) -> None:
     """Serve on this machine only until interrupted; every connection has its own character."""
     try:
         server = _Server((HOST, port), _Conversation)

@@ -20,7 +20,7 @@ from poise.motion.motion import Motion
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.types import Array
+from poise.types import Array, Progress, silent
 
 HOST, PORT = "127.0.0.1", 39539  # the usual port of VMC performers
 Transform = tuple[Float[Array, "3"], Float[Array, "4"]]
@@ -102,7 +102,7 @@ def stream(
     send: Callable[[Pose, float], None],
     *,
     loops: int | None = 1,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress = silent,
     sleep: Callable[[float], None] = time.sleep,
 ) -> None:
     """Send a motion in real time, once, several times, or (None) forever; late frames are skipped."""

@@ -17,7 +17,7 @@ from poise.formats.files import make_folder
 from poise.priors.prior import Prior
 from poise.skeleton.roles import SIDES
 from poise.solvers.solution import MotionSolution
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.unknown_camera import level_camera, with_focal
@@ -61,7 +61,7 @@ def watch_videos(
     rig: Rig | None = None,
     fov: float | None = None,
     part: VideoPart | None = None,
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> VideoTake:
     """Detect everyone in the videos: one from an unknown camera, or several from the cameras of a rig, in its order."""
     if not videos:
@@ -92,7 +92,7 @@ def watch_videos(
 
 def capture(
     take: VideoTake, *, person: int | None = None, prior: Prior | None = None, height: float | None = None,
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> MotionSolution:  # fmt: skip
     """The body of one person (number from 1), who must be chosen if there are several."""
     watched = take.people.watched(chosen(take.people, person), take.cameras)
@@ -145,7 +145,7 @@ def pictures_of(take: VideoTake, camera: int = 0) -> Iterator[Array]:
 
 def draw_film(
     take: VideoTake, found: MotionSolution, path: Path, *,
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> Path:  # fmt: skip
     """The first camera's pictures with the skeleton over them, beside the body from the side (.mp4)."""
     from poise.pictures.animation import write_mp4
@@ -176,7 +176,7 @@ def draw_sheet(take: VideoTake, found: MotionSolution, path: Path, *, count: int
 
 def drawn_frames(
     take: VideoTake, found: MotionSolution, frames: Sequence[int],
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> Iterator[Any]:  # fmt: skip
     """Pictures of the first camera with the skeleton over them, each beside the body from the side."""
     from PIL import Image

@@ -133,12 +133,23 @@ def program() -> App:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command of the arguments (by default the program's own); return the exit code."""
-    _check_streams()
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed
+            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open to the end
+        elif isinstance(stream, TextIOWrapper):  # that must show names that are not UTF-8, too
+            stream.reconfigure(errors="backslashreplace")
     given = list(sys.argv[1:] if arguments is None else arguments)
     tokens = [token for token in given if token not in ("--debug", "--overwrite")]
     debug = "--debug" in given or bool(os.environ.get("POISE_DEBUG"))
+    from importlib.metadata import version
+
     try:
-        if not _answer_at_once(tokens):
+        if tokens in ([], ["--help"], ["-h"]):  # without slow imports
+            print(overview(), end="")
+        elif tokens == ["--version"]:
+            print(f"poise {version('poise')}")
+        else:
             return _run(tokens, debug=debug, overwrite="--overwrite" in given)
         sys.stdout.flush()
     except BrokenPipeError:
@@ -148,29 +159,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     return OK
-
-
-def _check_streams() -> None:
-    """Replace outputs that are closed, and let the others show names that are not UTF-8."""
-    for name in ("stdout", "stderr"):
-        stream = getattr(sys, name)
-        if stream is None:
-            setattr(sys, name, open(os.devnull, "w", encoding="utf-8"))  # noqa: SIM115 - open to the end
-        elif isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="backslashreplace")
-
-
-def _answer_at_once(tokens: list[str]) -> bool:
-    """Print help and version without slow imports; return whether that was requested."""
-    if tokens in ([], ["--help"], ["-h"]):
-        print(overview(), end="")
-        return True
-    if tokens == ["--version"]:
-        import poise
-
-        print(f"poise {poise.__version__}")
-        return True
-    return False
 
 
 def _run(tokens: list[str], *, debug: bool, overwrite: bool) -> int:

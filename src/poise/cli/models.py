@@ -158,9 +158,8 @@ def sample(
     seed: Annotated[int, about("The random seed.")] = 0,
 ) -> None:
     """Draw random poses from a style."""
-    from poise.apps.learning import load_style, sample_poses, save_samples
+    from poise.apps.learning import load_style, save_samples
 
-    poses = sample_poses(load_style(model), count=count, seed=seed)
     with terminal.working(f"writing {output.name}"):
-        save_samples(poses, output)
+        save_samples(load_style(model), output, count=count, seed=seed)
     print(f"{output}: {count} poses, {terminal.file_size(output)}")

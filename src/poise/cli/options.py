@@ -24,7 +24,9 @@ if TYPE_CHECKING:
 
 def about(text: str, *names: str, **options: Any) -> Parameter:
     """What the help says of an option, and its names if they are not that of the parameter."""
-    return Parameter(help=text, **({"name": names} if names else {}), **options)
+    if names:
+        options["name"] = names
+    return Parameter(help=text, **options)
 
 
 def command(epilogue: str) -> Callable[[Callable[..., None]], App]:
