@@ -96,7 +96,8 @@ studio-latency: .venv/.dev page ## measure in the real page how long the pointer
 	@tools/browser.sh
 	$(BIN)/python tools/pointer_latency.py
 
-FUZZERS := fuzz_formats fuzz_models fuzz_solves fuzz_scripts fuzz_libraries fuzz_studio fuzz_api
+FUZZERS := fuzz_formats fuzz_contradictions fuzz_references fuzz_names fuzz_models fuzz_solves fuzz_scripts fuzz_libraries \
+           fuzz_stores fuzz_studio fuzz_api
 SECONDS_EACH := 600
 CASES := 1000000000
 SEED := 1
@@ -107,7 +108,8 @@ fuzz: .venv/.dev page ## feed damaged input of all kinds to Poise, from where th
 	@$(BIN)/python fuzz/running.py
 
 fuzz-briefly: .venv/.dev page ## the first cases of each fuzzer, the same ones every time
-	@for brief in formats:2000 models:1000 solves:1000 scripts:1000 libraries:60 studio:1000 api:2000; do \
+	@for brief in formats:2000 contradictions:600 references:100 names:300 models:1000 solves:1000 scripts:1000 \
+	libraries:60 stores:60 studio:1000 api:2000; do \
 	echo "$$brief"; $(BIN)/python fuzz/fuzz_$${brief%:*}.py --count $${brief#*:}; done
 
 soak: .venv/.dev page ## two hours of random edits in the studio, with a chart of its memory, descriptors and answers

@@ -58,6 +58,8 @@ def test_files_as_poise_writes_them_are_not_doubted(
             lambda text: text.replace("\tmm\t", "\tm\t", 1),
             r"the markers are 1.* m apart; is the file's unit, m, right",
         ),
+        (lambda text: text.replace("\n9\t", "\n90\t", 1), "the frame numbers jump: row 9 has 90 after 8"),
+        (lambda text: text.replace("\tRFHD\t", "\tLFHD\t", 1), "labels that are there twice: LFHD"),
     ],
 )
 def test_times_and_units_of_trc_files(
@@ -96,3 +98,37 @@ def test_rotation_channels_of_bvh_files(tmp_path: Path, written: dict[str, str])
         lambda text: text.replace("Zrotation Yrotation Xrotation", "Zrotation Zrotation Xrotation", 1),
     )
     assert re.search(r"joints with a rotation channel twice: \w+ \(ZZX\)", found)
+
+
+@pytest.mark.parametrize(
+    ("change", "warning"),
+    [
+        (
+            lambda text: re.sub(
+                r"(?m)^((?:-?\d+\.\d+ ){3})(.*)$",
+                lambda row: row[1] + " ".join(f"{np.radians(float(x)):.6f}" for x in row[2].split()),
+                text,
+            ),
+            "all angles are within .* degrees; are they radians",
+        ),
+        (
+            lambda text: re.sub(
+                r"OFFSET (.*)",
+                lambda row: "OFFSET " + " ".join(f"{float(x) / 100:.8f}" for x in row[1].split()),
+                text,
+            ),
+            "the hips are .* m high on legs of .* m",
+        ),
+    ],
+)
+def test_angles_and_units_of_bvh_files(
+    tmp_path: Path, written: dict[str, str], change: Callable[[str], str], warning: str
+) -> None:
+    assert re.search(warning, _warnings(tmp_path, written, ".bvh", change))
+
+
+@pytest.mark.parametrize(("scale", "warns"), [(1.0, False), (np.degrees(1.0), True)])
+def test_angles_of_amass_files(tmp_path: Path, scale: float, warns: bool) -> None:
+    turns = scale * np.random.default_rng(0).normal(scale=0.3, size=(9, 66))
+    np.savez(tmp_path / "a.npz", poses=turns, trans=np.zeros((9, 3)), mocap_framerate=60.0, betas=np.zeros(4))
+    assert ("are they degrees" in " ".join(read(tmp_path / "a.npz").origin.warnings)) == warns

@@ -7,7 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from poise.errors import ParseError
+import poise
+from poise import performer
+from poise.errors import ParseError, PoiseError
 from poise.formats import files
 from poise.formats.files import (
     FileAccessError,
@@ -115,3 +117,14 @@ def test_settings_that_are_too_long_are_refused(tmp_path: Path) -> None:
     (tmp_path / "odd.toml").write_text("x = " + "9" * 5000)
     with pytest.raises(ParseError, match=r"odd\.toml"):
         read_table(tmp_path / "odd.toml")
+
+
+@pytest.mark.parametrize("extension", ["bvh", "amc", "trc", "glb"])
+def test_names_that_are_too_long_are_refused_in_words(tmp_path: Path, extension: str) -> None:
+    path = tmp_path / f"{'a' * 300}.{extension}"
+    walk = performer.act("walk", seconds=0.1, fps=30)
+    with pytest.raises(PoiseError):
+        poise.write(poise.virtual_markers(walk) if extension == "trc" else walk, path)
+    for name in (path, f"{path}#run"):
+        with pytest.raises(PoiseError):
+            poise.read(name)

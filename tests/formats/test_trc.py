@@ -171,3 +171,10 @@ def test_only_markers_can_be_written(tmp_path: Path) -> None:
     with pytest.raises(InvalidValueError, match="at least one marker"):
         trc.write(Markers((), np.zeros((1, 0, 3)), 100.0), tmp_path / "a.trc")
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("name", ["a\tb", "a\nb", "a\x1cb", "a\u2028b"])
+def test_odd_names_of_files_and_markers_do_not_break_the_header(tmp_path: Path, name: str) -> None:
+    markers = Markers((name, "RFHD"), np.ones((2, 2, 3)), 30.0)
+    poise.write(markers, tmp_path / f"{name}.trc")
+    assert poise.read(tmp_path / f"{name}.trc").labels == ("a b", "RFHD")

@@ -124,7 +124,7 @@ def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | Non
 def _keep_the_other(target: Path, texts: dict[str, str]) -> None:
     """Raise if the other file of the pair exists with different content."""
     for file in files_written(target):
-        other = file.suffix != target.suffix.lower() and file.is_file()
+        other = file.suffix != target.suffix.lower() and os.path.isfile(file)
         if other and file.read_text(encoding="utf-8", errors="replace") != texts[file.suffix]:
             raise FileAccessError(
                 f"{file} already exists and would be replaced; choose another name, or overwrite it",

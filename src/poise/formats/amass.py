@@ -97,9 +97,11 @@ def read(
     axis, why = (checked_up(up), "given") if up else _upright(quaternions[:, 0])
     turn = rotations.quaternion_from_matrix(matrix_y_up_from(axis)[None])[0]
     quaternions[:, 0] = rotations.multiply(turn, quaternions[:, 0])
+    largest = float(np.max(np.linalg.norm(turns, axis=-1)))
     origin = Origin(
         path=str(file), format="amass", units_reason="AMASS is in metres", frames_in_file=len(turns),
         notes=(f"{axis} is up: {why}", reason),
+        warnings=(f"angles of up to {largest:.3g} radians; are they degrees?",) if largest > 4 * np.pi else (),
     )  # fmt: skip
     rate = fps or _rate(file, found)
     return Motion(

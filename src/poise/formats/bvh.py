@@ -23,6 +23,7 @@ from poise.formats.tpose import without_added_tpose
 from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin
+from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
@@ -31,6 +32,7 @@ from poise.types import Array
 _RATE_TOLERANCE = 5e-4  # relative: a frame time of .00833 means 120 Hz, but 29.97 Hz is not 30
 _AXES = "XYZ"
 _FRAMES_LOOKED_AT = 16
+_HIGH = 5.0  # legs: hips are not usually further above the floor
 _ALONG_AN_AXIS = 0.85  # smallest cosine between the trunk and an axis that may be up
 
 
@@ -107,8 +109,8 @@ def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Ori
         array.flags.writeable = False
     scaled = skeleton.scaled(origin.metres_per_unit)
     motion = Motion(scaled, fps, frames.root_positions, frames.rotations, Path(origin.path).stem, origin)
-    doubt = _doubt_about_up(motion)
-    return replace(motion, origin=replace(origin, warnings=(*origin.warnings, doubt))) if doubt else motion
+    doubts = [doubt for doubt in (_doubt_about_up(motion), _doubt_about_places(motion)) if doubt]
+    return replace(motion, origin=replace(origin, warnings=(*origin.warnings, *doubts))) if doubts else motion
 
 
 def _turn(frames: BvhFrames, up: str) -> None:
@@ -125,6 +127,14 @@ def _doubt_about_up(motion: Motion) -> str | None:
     if up in (None, "+Y", "-Y"):
         return None
     return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r})"
+
+
+def _doubt_about_places(motion: Motion) -> str | None:
+    """A warning if the hips are far above any floor for these legs: positions may have another unit than offsets."""
+    leg, height = leg_length(motion.skeleton), float(np.median(motion.root_positions[:, 1]))
+    if leg == 0.0 or height < _HIGH * leg:
+        return None
+    return f"the hips are {height:.3g} m high on legs of {leg:.3g} m: do positions and offsets have the same unit?"
 
 
 def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:

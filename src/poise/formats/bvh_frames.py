@@ -19,6 +19,7 @@ from poise.types import Array
 _STILL = 1e-3  # of the longest bone: positions that vary by less count as constant
 _MOST_BYTES_PER_BYTE = 40  # largest size of a pose relative to its text, in a real recording
 _ALWAYS_ALLOWED_BYTES = 1 << 28
+_WHOLE_BODY = 10  # joints; fewer may all be still
 
 
 @dataclass
@@ -87,12 +88,15 @@ class _Table:
         self._placed, self._axes, self._columns = _position_channels(header.nodes)
         self._tracks = np.empty((room, len(self._chain), 3))
         self._rotations = np.empty((room, len(header.nodes), 4))
+        self._widest = 0.0
 
     def add(self, rows: Float[Array, "rows columns"]) -> None:
         """Convert and store a block of rows."""
         start, self._count = self._count, self._count + len(rows)
         self._make_room()
         for order, (joints, columns) in self._groups.items():
+            if order:
+                self._widest = max(self._widest, float(np.abs(rows[:, columns]).max(initial=0.0)))
             turned = (
                 rotations.quaternion_from_euler(np.radians(rows[:, columns]), order)
                 if order
@@ -105,6 +109,8 @@ class _Table:
         """All frames so far, with static roots merged and position channels converted to offsets."""
         tracks, turns = self._tracks[: self._count], self._rotations[: self._count]
         warnings = self._scale_warnings()
+        if len(self._nodes) >= _WHOLE_BODY and 1.0 < self._widest <= 2 * np.pi:
+            warnings.append(f"all angles are within {self._widest:.3g} degrees; are they radians?")
         first = 0
         while first + 1 < len(self._chain) and self._merges(first):
             tracks[:, first + 1] = tracks[:, first] + rotations.rotate(turns[:, first], tracks[:, first + 1])

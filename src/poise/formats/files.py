@@ -151,9 +151,9 @@ class _Part:
 
     def __init__(self, path: str | os.PathLike[str], mode: str) -> None:
         self.target = Path(os.path.realpath(path))
-        if self.target.is_dir():
+        if os.path.isdir(self.target):
             raise FileAccessError(f"{path} is a folder; expected the name of a file to write")
-        if self.target.exists() and not self.target.is_file():
+        if os.path.exists(self.target) and not self.target.is_file():
             raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
         try:
             _remove_what_was_left(self.target)

@@ -191,8 +191,8 @@ def files_of(path: str | os.PathLike[str], verb: str) -> tuple[Path, ...]:
 def animation_of(path: str | os.PathLike[str]) -> tuple[Path, str | None]:
     """The file, and the animation named after a `#`; an existing file with that name takes precedence."""
     plain, mark, animation = str(Path(path)).partition("#")
-    while mark and not Path(path).exists():
-        if Path(plain).exists():
+    while mark and not os.path.exists(path):
+        if os.path.exists(plain):
             return existing_file(plain), animation
         more, mark, animation = animation.partition("#")
         plain = f"{plain}#{more}"

@@ -8,6 +8,8 @@ given.
 from __future__ import annotations
 
 import os
+import re
+from collections import Counter
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -25,6 +27,7 @@ from poise.motion.motion import Origin
 from poise.types import Array
 
 _HEADER_LINES = 5
+_CONTROL = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")  # ends a cell or a line in some reader
 _SAME_RATE = 0.02  # relative: times are often rounded to milliseconds
 _SIZES = (0.02, 100.0)  # metres between the markers of one moment
 _UP = "+Y up"  # at the end of the first line of the files that Poise writes
@@ -68,6 +71,7 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
         warnings=(
             *_disagreements(header, frames=len(points)),
             *_doubtful_times(lines, _rate(header)),
+            *_repeated_labels(lines[3]),
             *_doubtful_size(points, unit.name),
             *_partial_points(rows),
         ),
@@ -186,19 +190,34 @@ def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:
 
 
 def _doubtful_times(lines: list[str], rate: float) -> tuple[str, ...]:
-    """A warning where the column of times contradicts the header's rate, which is used."""
-    cells = [_cells(line)[1:2] for line in lines[_HEADER_LINES:] if line.strip()]
-    times = np.array([float(cell[0]) if cell and is_number_word(cell[0]) else np.nan for cell in cells])
+    """A warning where times or frame numbers contradict their order or the header's rate, which is used."""
+    cells = [_cells(line)[:2] for line in lines[_HEADER_LINES:] if line.strip()]
+    frames, times = (
+        np.array([float(row[k]) if len(row) > k and is_number_word(row[k]) else np.nan for row in cells])
+        for k in (0, 1)
+    )
     steps = np.diff(times)
     if len(steps) == 0 or np.isnan(steps).any():
         return ()
     if np.any(steps <= 0):
         row = int(np.argmax(steps <= 0)) + 2
         return (f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s",)
+    odd = np.diff(frames) != np.median(np.diff(frames))
+    if not np.isnan(frames).any() and np.any(odd):
+        row = int(np.argmax(odd)) + 2
+        return (f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}",)
     own = 1.0 / np.median(steps)
     if abs(own / rate - 1.0) <= _SAME_RATE:
         return ()
     return (f"the header's rate is {rate:g} Hz, which was used, but the times are {own:.4g} Hz",)
+
+
+def _repeated_labels(line: str) -> tuple[str, ...]:
+    counts = Counter(label.strip() for label in _cells(line)[2:] if label.strip())
+    twice = [label for label, times in counts.items() if times > 1]
+    return (
+        (f"labels that are there twice: {', '.join(twice[:5])}; the later ones got numbers",) if twice else ()
+    )
 
 
 def _doubtful_size(points: Float[Array, "frames markers 3"], unit: str) -> tuple[str, ...]:
@@ -218,9 +237,9 @@ def _header_text(markers: Markers, *, unit: str, file_name: str) -> str:
     names = "DataRate CameraRate NumFrames NumMarkers Units OrigDataRate OrigDataStartFrame OrigNumFrames"
     values = (rate, rate, frames, count, unit, rate, 1, frames)
     coordinates = "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, count + 1))
-    labels = "\t\t\t".join(label.replace("\t", " ") for label in markers.labels)
+    labels = "\t\t\t".join(_CONTROL.sub(" ", label) for label in markers.labels)
     lines = (
-        f"PathFileType\t4\t(X/Y/Z)\t{file_name}\t{_UP}",
+        f"PathFileType\t4\t(X/Y/Z)\t{_CONTROL.sub(' ', file_name)}\t{_UP}",
         "\t".join(names.split()),
         "\t".join(map(str, values)),
         f"Frame#\tTime\t{labels}\t\t",
