@@ -32,18 +32,17 @@ from full_disk import full_disk
 from poise.formats import write
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.studio import connection, listening, memory, sessions
+from poise.studio import connection, listening, memory
 from poise.studio import messages as said
 from poise.studio import uploads as uploads_module
-from poise.studio.connection import Connection, Inbox
+from poise.studio.connection import Connection, Inbox, Sessions
 from poise.studio.jobs import Done, Report, Steps
-from poise.studio.keyed import AT_ONCE, TimelinePlan
 from poise.studio.layers import Layers, held
 from poise.studio.listening import listen
 from poise.studio.models import ModelStore
 from poise.studio.security import Access
 from poise.studio.session import Session
-from poise.studio.sessions import Sessions
+from poise.studio.timeline_script import AT_ONCE, TimelinePlan
 from poise.studio.uploads import OwnFolder, RefusedUploadError, Uploads
 from running_studio import PATIENCE, Page, Running, running, wait_until
 
@@ -137,7 +136,7 @@ def test_memory_is_trimmed_from_time_to_time(models: ModelStore, monkeypatch: py
 def test_what_pages_left_behind_goes_to_disk_where_it_holds_much(
     models: ModelStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(sessions, "NEARBY", 0.0)
+    monkeypatch.setattr(connection, "NEARBY", 0.0)
     uploads = Uploads()
     known = Sessions(models, uploads)
 
@@ -153,7 +152,7 @@ def test_what_pages_left_behind_goes_to_disk_where_it_holds_much(
     autosave.flush()
     known._forget()
     assert session.token in known  # as it fits
-    monkeypatch.setattr(sessions, "MOST_LEFT_BYTES", session.held_bytes - 1)
+    monkeypatch.setattr(connection, "MOST_LEFT_BYTES", session.held_bytes - 1)
     autosave.keep(session.token, session.files, session.state)
     with autosave._writing:  # what is not on disk yet stays
         known._forget()

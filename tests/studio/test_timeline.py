@@ -11,7 +11,7 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
-from poise.studio import jobs, keyed, timeline_script
+from poise.studio import jobs, timeline_script
 from poise.studio import messages as said
 from poise.studio.models import ModelStore
 from poise.studio.panels import timeline
@@ -253,7 +253,7 @@ def test_a_key_on_a_long_timeline_is_answered_at_once_and_solved_in_pieces(anima
 
 def test_a_long_motion_is_copied_few_times(animated: Session, monkeypatch: pytest.MonkeyPatch) -> None:
     heard, copies, joined = Heard(animated), [], timeline.joined
-    monkeypatch.setattr(keyed, "AT_ONCE", 2)
+    monkeypatch.setattr(timeline_script, "AT_ONCE", 2)
     monkeypatch.setattr(timeline, "SMOOTHED", 0)
     monkeypatch.setattr(timeline, "joined", lambda *given: copies.append(len(given[0])) or joined(*given))
     animated.answer(said.SetTimeline(fps=30.0, frames=120))
@@ -267,7 +267,7 @@ def test_a_long_motion_is_copied_few_times(animated: Session, monkeypatch: pytes
         for frame in range(piece.first, piece.first + piece.frames)
     ]
     assert sorted(rough) == list(range(120))
-    assert len(copies) <= keyed.PUT_IN + 2
+    assert len(copies) <= timeline_script.PUT_IN + 2
 
 
 def test_a_long_task_lets_those_of_others_through(animated: Session, models: ModelStore) -> None:

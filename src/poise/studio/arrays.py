@@ -32,8 +32,7 @@ def world_of(
 
 def world_of_pose(pose: Pose) -> bytes:
     """The same for one pose."""
-    turns = turns_in_world(pose.skeleton, pose.rotations)
-    return packed(np.concatenate([pose.world[0], turns], axis=-1))
+    return packed(np.concatenate([pose.world[0], turns_in_world(pose.skeleton, pose.rotations)], axis=-1))
 
 
 def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) -> messages.MotionRange:
@@ -42,13 +41,11 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
     assert layers is not None
     part = layers.motion[first:end]
     positions, matrices = world_transforms(part.skeleton, part.root_positions, part.rotations)
-    turns = turns_in_world(part.skeleton, part.rotations)
+    turns, ways = turns_in_world(part.skeleton, part.rotations), []
     handles = [state.handle(name) for name in dict.fromkeys(key.handle for key in state.timeline.keys)]
-    joints = [part.skeleton.index(handle.joint) for handle in handles]
-    ways = [
-        positions[:, joint] + matrices[:, joint] @ np.array(handle.offset)
-        for handle, joint in zip(handles, joints, strict=True)
-    ]
+    for handle in handles:
+        joint = part.skeleton.index(handle.joint)
+        ways.append(positions[:, joint] + matrices[:, joint] @ np.array(handle.offset))
     return messages.MotionRange(
         seq=seq, fine=fine, first=first, frames=end - first, world=packed(np.concatenate([positions, turns], axis=-1)),
         path_handles=[handle.id for handle in handles], paths=packed(np.array(ways).reshape(-1, 3)),

@@ -8,6 +8,7 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import Condition, Lock, Thread
 
@@ -78,13 +79,11 @@ class Autosave:
         """The scenes of these tokens that can be resumed, the newest first."""
         found = []
         for token in dict.fromkeys(tokens):
-            try:
+            with suppress(PoiseError):
                 if (scene := self.store.scene(token)) is not None:
                     number, saved, content = scene
                     age = max(time.time() - saved, 0.0)  # the clock may have been set back
                     found.append((number, Kept(token=token, age=age, words=decoded(content).words)))
-            except PoiseError:
-                continue
         return [kept for _, kept in sorted(found, key=lambda each: -each[0])]
 
     def tidy(self) -> None:

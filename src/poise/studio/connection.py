@@ -1,4 +1,4 @@
-"""One websocket: decode the page's messages, let a worker thread answer, and send the replies.
+"""Websockets and the sessions that they resume: decode messages, let a worker thread answer, send the replies.
 
 Three tasks read, answer and send, so that neither the socket nor the solver waits for the other. Messages wait in a
 mailbox in order; of streaming ones only the newest waits, so that none is stale.
@@ -8,11 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
+from pathlib import Path
+from typing import Any
 
 import msgspec
 from starlette.websockets import WebSocket, WebSocketDisconnect
@@ -20,11 +23,13 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
 from poise.studio import messages
+from poise.studio.autosave import Autosave
+from poise.studio.models import ModelStore
 from poise.studio.session import Answer, Session
-from poise.studio.sessions import Sessions
+from poise.studio.uploads import Uploads
 
 MOST_UNSENT, MOST_UNSENT_BYTES = 500, 32_000_000  # above either limit a page is disconnected
-MOMENTS = (messages.SolvedPose, messages.Performing, messages.MotionRange)
+MOMENTS = (messages.SolvedPose, messages.MotionRange)  # unless they are fine; and those of a performance
 HELLO_WITHIN, CLOSE_WITHIN = 10.0, 2.0  # seconds
 PROGRESS_AFTER, PROGRESS_EVERY = 1.5, 0.1  # seconds; kernels that only load from the cache show no progress
 NORMAL, TOO_SLOW = 1000, 1013  # of websockets
@@ -32,18 +37,87 @@ _DECODER: msgspec.msgpack.Decoder[messages.ClientMessage] = msgspec.msgpack.Deco
 _ENCODER = msgspec.msgpack.Encoder()
 _LOG = logging.getLogger("poise.studio")
 MOST_WAITING, MOST_BYTES = 500, 8_000_000
-STREAMS = (
-    messages.Drag,
-    messages.TurnJoints,
-    messages.TakePose,
-    messages.PutProp,
-    messages.DragLatent,
-    messages.HoverLatent,
-    messages.MovePoint,
-    messages.DragKey,
-    messages.SetFrame,
-    messages.WebcamPicture,
-)
+KEPT_FOR = 3600.0  # seconds for which a session is kept after its connection was lost
+MOST_LEFT = 50  # sessions without a connection; the longest abandoned is removed first
+MOST_LEFT_BYTES = 200_000_000  # of their motions and models; a scene on disk is resumed from there
+NEARBY = 60.0  # seconds within which a page is likely to return
+_GESTURES: dict[type, Callable[[Any], object]] = {
+    messages.Drag: lambda one: (one.handle, one.position is None, one.rotation is None),
+    messages.TurnJoints: lambda one: one.joints,
+    messages.TakePose: lambda one: (one.pose, one.mirrored, one.joints),
+    messages.PutProp: lambda one: one.prop.id,
+    messages.DragKey: lambda one: (one.key.handle, one.key.frame),
+    messages.MovePoint: lambda one: one.point.joint,
+    **dict.fromkeys((messages.DragLatent, messages.HoverLatent, messages.SetFrame), lambda _: None),
+    messages.WebcamPicture: lambda _: None,
+}
+"""The target of a streaming message: two of one gesture differ only in values. A turn never replaces a move."""
+
+
+class Sessions:
+    """Sessions and their connections; used by one event loop. The first new one opens the files."""
+
+    def __init__(self, models: ModelStore, uploads: Uploads, files: Sequence[Path] = ()) -> None:
+        self._models, self._uploads, self._autosave = models, uploads, Autosave()
+        self._files = list(files)
+        self._autosave.tidy()
+        self._sessions: dict[str, Session] = {}
+        self._connections: dict[str, Connection | None] = {}
+        self._left: dict[str, float] = {}
+
+    def __len__(self) -> int:
+        return len(self._sessions)
+
+    def open(self, token: str | None, connection: Connection | None) -> tuple[Session, bool]:
+        """The session with this token and True, or a new one, for which a scene may be saved; others are closed."""
+        self._forget()
+        session = self._sessions.get(token or "")
+        resumed = session is not None
+        if session is None:
+            kept = token if token is not None and self._autosave.has(token) else None
+            session = Session(self._models, self._uploads, self._autosave, token=kept)
+            self._sessions[session.token] = session
+            session.openings = [self._uploads.link(path, owner=session.token) for path in self._files]
+            self._files = []
+        earlier = self._connections.get(session.token)
+        if earlier is not None:
+            earlier.closing.set()
+        self._connections[session.token] = connection
+        self._left.pop(session.token, None)
+        return session, resumed
+
+    def leave(self, session: Session, connection: Connection) -> None:
+        """The connection has ended; the session waits for another."""
+        if self._connections.get(session.token) is connection:
+            del self._connections[session.token]
+            session.outlet = None
+            self._left[session.token] = time.monotonic()
+            asyncio.get_running_loop().call_later(NEARBY + 1.0, self._forget)
+
+    def __contains__(self, token: str) -> bool:
+        return token in self._sessions
+
+    def everyone(self) -> list[Session]:
+        """All that are connected."""
+        return [self._sessions[token] for token in self._connections]
+
+    def close(self) -> None:
+        """End all sessions."""
+        for session in self._sessions.values():
+            session.close()
+        self._autosave.close()
+
+    def _forget(self) -> None:
+        """Remove sessions abandoned long ago, and others if they use too much memory; unsaved work is kept."""
+        now, held = time.monotonic(), {token: self._sessions[token].held_bytes for token in self._left}
+        for token, since in list(self._left.items()):
+            if now - since < KEPT_FOR and len(self._left) <= MOST_LEFT:
+                large = sum(held.values()) > MOST_LEFT_BYTES and held[token] > 0
+                at_work = self._autosave.waits_for(token) or not self._sessions[token].jobs.idle
+                if not large or at_work or now - since < NEARBY:
+                    continue
+            del self._left[token], held[token]
+            self._sessions.pop(token).close()
 
 
 class Workers(ThreadPoolExecutor):
@@ -82,7 +156,12 @@ class Connection:
             return
         session, resumed = self._sessions.open(hello.token, self)
         session.outlet, session.backlog = self.say_from_thread, lambda: self.unsent_bytes
-        await self._in_worker(session, partial(_greeted, session, hello, resumed=resumed))
+
+        def greeted() -> Answer:  # a session of an earlier studio resumes its scene
+            found = resumed or (session.token == hello.token and session.restore())
+            return session.greet(resumed=found, known=hello.known)
+
+        await self._in_worker(session, greeted)
         jobs = (self._read(), self._answer(session), self._send(), self.closing.wait())
         tasks = [asyncio.ensure_future(job) for job in jobs]
         try:
@@ -95,12 +174,20 @@ class Connection:
             self._drop()
             with suppress(RuntimeError):  # when the studio itself ends
                 self._workers.submit(session.rest)
-            await self._close(*self._end)
+            with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # if the other side closed first
+                async with asyncio.timeout(CLOSE_WITHIN):
+                    await self._socket.close(*self._end)
 
     def say(self, *said: messages.ServerMessage) -> None:
         """Queue messages; of pending moments of a gesture or a performance, only the newest is kept."""
         for message in said:
-            self._put(message, _ENCODER.encode(message))
+            data, stale = _ENCODER.encode(message), self._stale(message)
+            if stale is None:
+                self._unsent.append((message, data))
+            else:
+                self.unsent_bytes -= len(self._unsent[stale][1])
+                self._unsent[stale] = message, data
+            self.unsent_bytes += len(data)
         self._something.set()
         if len(self._unsent) > MOST_UNSENT or self.unsent_bytes > MOST_UNSENT_BYTES:
             self._drop()
@@ -111,18 +198,9 @@ class Connection:
         self._unsent.clear()
         self.unsent_bytes = 0
 
-    def _put(self, message: messages.ServerMessage, data: bytes) -> None:
-        stale = self._stale(message)
-        if stale is None:
-            self._unsent.append((message, data))
-        else:
-            self.unsent_bytes -= len(self._unsent[stale][1])
-            self._unsent[stale] = message, data
-        self.unsent_bytes += len(data)
-
     def _stale(self, message: messages.ServerMessage) -> int | None:
         """The index of the last pending message, if it is a moment that this message replaces."""
-        for at in range(-1, -1 - min(len(self._unsent), len(MOMENTS)), -1):
+        for at in range(-1, -1 - min(len(self._unsent), 1 + len(MOMENTS)), -1):
             waiting = self._unsent[at][0]
             if not _is_moment(waiting):
                 return None
@@ -168,23 +246,22 @@ class Connection:
                 words = f"the page speaks protocol {message.protocol}, the server {messages.PROTOCOL}; reload the page"
             else:
                 words = "a connection begins with hello"
-            await self._socket.send_bytes(
-                _ENCODER.encode(messages.Refusal(words=words, about=_tag(message), seq=None))
-            )
+            await self._send_now(messages.Refusal(words=words, about=_tag(message), seq=None))
 
     async def _wait_for(self, pace: Pace) -> None:
         """Wait until the kernels are compiled, which takes half a minute once; the page shows progress."""
         waited = 0.0
         while not pace.over:
             if waited >= PROGRESS_AFTER:
-                await self._send_progress(f"First start, compiling: {pace.words}", pace.share)
+                words = f"First start, compiling: {pace.words}"
+                step = messages.Progress(task="prepare", words=words, share=pace.share, curve=[])
+                await self._send_now(step)
             await asyncio.sleep(PROGRESS_EVERY)
             waited += PROGRESS_EVERY
-        await self._send_progress("Ready", 1.0)
+        await self._send_now(messages.Progress(task="prepare", words="Ready", share=1.0, curve=[]))
 
-    async def _send_progress(self, words: str, share: float) -> None:
-        step = messages.Progress(task="prepare", words=words, share=share, curve=[])
-        await self._socket.send_bytes(_ENCODER.encode(step))
+    async def _send_now(self, message: messages.ServerMessage) -> None:
+        await self._socket.send_bytes(_ENCODER.encode(message))
 
     async def _read(self) -> None:
         while True:
@@ -195,7 +272,7 @@ class Connection:
             try:
                 self._inbox.put(message, size)
             except CrowdedError as error:
-                self.say(_refusal(error, message))
+                self.say(_refusal(str(error), message))
 
     async def _next(self) -> tuple[messages.ClientMessage, int]:
         """The next valid message and its size; invalid ones are answered with an error."""
@@ -209,29 +286,23 @@ class Connection:
                     raise msgspec.DecodeError("expected a binary message")
                 return _DECODER.decode(data), len(data)
             except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-                refusal = messages.Refusal(
-                    words=f"a message was not understood: {error}", about=None, seq=None
-                )
-                await self._socket.send_bytes(_ENCODER.encode(refusal))
+                words = f"a message was not understood: {error}"
+                await self._send_now(messages.Refusal(words=words, about=None, seq=None))
 
     async def _answer(self, session: Session) -> None:
         while True:
             await self._inbox.arrived()
-            async with (
-                self._workers.turns
-            ):  # the newest of a gesture is taken when it can be answered, not before
+            # The newest of a gesture is taken when it can be answered, not before.
+            async with self._workers.turns:
                 message = await self._inbox.take()
-                await self._answer_one(session, message)
-
-    async def _answer_one(self, session: Session, message: messages.ClientMessage) -> None:
-        try:
-            await self._in_worker(session, partial(session.answer, message))
-        except PoiseError as error:
-            self.say(_refusal(error, message))
-        except Exception:
-            _LOG.exception("while answering %s", _tag(message))
-            words = "something went wrong in the studio; the terminal it runs in says what"
-            self.say(messages.Refusal(words=words, about=_tag(message), seq=getattr(message, "seq", None)))
+                try:
+                    await self._in_worker(session, partial(session.answer, message))
+                except PoiseError as error:
+                    self.say(_refusal(str(error), message))
+                except Exception:
+                    _LOG.exception("while answering %s", _tag(message))
+                    words = "something went wrong in the studio; the terminal it runs in says what"
+                    self.say(_refusal(words, message))
 
     async def _send(self) -> None:
         while True:
@@ -247,29 +318,12 @@ class Connection:
         self._workers.submit(self._find, session, answer, done)
         await done
 
-    async def _close(self, code: int, reason: str) -> None:
-        with suppress(RuntimeError, WebSocketDisconnect, TimeoutError):  # if the other side closed first
-            async with asyncio.timeout(CLOSE_WITHIN):
-                await self._socket.close(code, reason)
-
-
-def _greeted(session: Session, hello: messages.Hello, *, resumed: bool) -> Answer:
-    """The first messages to a page; a session of an earlier studio resumes its scene."""
-    resumed = resumed or (session.token == hello.token and session.restore())
-    return session.greet(resumed=resumed, known=hello.known)
-
 
 def _is_moment(message: messages.ServerMessage) -> bool:
     """Whether the next message of its kind repeats it."""
-    match message:
-        case messages.SolvedPose():
-            return not message.fine
-        case messages.Performing():
-            return message.step == "following"
-        case messages.MotionRange():
-            return not message.fine
-        case _:
-            return False
+    if isinstance(message, messages.Performing):
+        return message.step == "following"
+    return isinstance(message, MOMENTS) and not message.fine
 
 
 def _covers(message: messages.ServerMessage, older: messages.ServerMessage) -> bool:
@@ -279,8 +333,8 @@ def _covers(message: messages.ServerMessage, older: messages.ServerMessage) -> b
     return message.first <= older.first and older.first + older.frames <= message.first + message.frames
 
 
-def _refusal(error: PoiseError, message: messages.ClientMessage) -> messages.Refusal:
-    return messages.Refusal(words=str(error), about=_tag(message), seq=getattr(message, "seq", None))
+def _refusal(words: str, message: messages.ClientMessage) -> messages.Refusal:
+    return messages.Refusal(words=words, about=_tag(message), seq=getattr(message, "seq", None))
 
 
 def _tag(message: messages.ClientMessage) -> str:
@@ -329,25 +383,7 @@ class Inbox:
 
 
 def _supersedes(new: messages.ClientMessage, old: messages.ClientMessage) -> bool:
-    if type(new) is not type(old) or not isinstance(new, STREAMS) or getattr(old, "last", False):
+    target = _GESTURES.get(type(new))
+    if type(new) is not type(old) or target is None or getattr(old, "last", False):
         return False
-    return _gesture(new) == _gesture(old)
-
-
-def _gesture(message: messages.ClientMessage) -> object:
-    """The target of a streaming message: two of one gesture differ only in values. A turn never replaces a move."""
-    match message:
-        case messages.Drag():
-            return message.handle, message.position is None, message.rotation is None
-        case messages.TurnJoints():
-            return tuple(message.joints)
-        case messages.TakePose():
-            return message.pose, message.mirrored, tuple(message.joints)
-        case messages.PutProp():
-            return message.prop.id
-        case messages.DragKey():
-            return message.key.handle, message.key.frame
-        case messages.MovePoint():
-            return message.point.joint
-        case _:
-            return None
+    return target(new) == target(old)

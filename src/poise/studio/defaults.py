@@ -42,15 +42,9 @@ class Lesson:
 
 
 LESSONS = (
-    Lesson("reach", "reach"),
-    Lesson("walk", "walk"),
-    Lesson("sneaky walk", "walk", "sneaky"),
-    Lesson("tired walk", "walk", "tired"),
-    Lesson("run", "run"),
-    Lesson("pitch", "throw"),
-    Lesson("boxing", "box"),
-    Lesson("kick", "kick"),
-    Lesson("jump", "jump"),
+    *(Lesson("reach", "reach"), Lesson("walk", "walk"), Lesson("sneaky walk", "walk", "sneaky")),
+    *(Lesson("tired walk", "walk", "tired"), Lesson("run", "run"), Lesson("pitch", "throw")),
+    *(Lesson("boxing", "box"), Lesson("kick", "kick"), Lesson("jump", "jump")),
 )
 PEOPLE = "people"
 """The universal prior, which is shipped trained."""
@@ -73,9 +67,8 @@ def embedded(*, lessons: Sequence[Lesson] = LESSONS, named: Sequence[Path] = ())
     for name, recipe in recipes(lessons).items():
         if name in taken:
             continue
-        source = ModelSource(
-            recipe.cached, body, latent=recipe.kind in ("style", "dynamics"), path=recipe.path
-        )
+        latent = recipe.kind in ("style", "dynamics")
+        source = ModelSource(recipe.cached, body, latent=latent, path=recipe.path)
         models.add_later(source, name, kind=recipe.kind, summary=recipe.summary)
     return models
 
@@ -90,35 +83,33 @@ class ModelRecipe:
     make: Callable[[], Storable]
 
     def cached(self) -> Storable:
-        """The model from the cache, else learned now and stored there."""
-        return _cached(self.path, self.make)
+        """The model from the cache, else learned now and stored there; a damaged file is made again."""
+        if self.path.exists():
+            try:
+                return load(self.path)
+            except PoiseError:
+                self.path.unlink()
+        prior = self.make()
+        make_folder(self.path.parent)
+        save(prior, self.path)
+        return prior
 
 
 def recipes(lessons: Sequence[Lesson] = LESSONS) -> dict[str, ModelRecipe]:
-    """The recipes of all built-in models, by name."""
-    folder = _folder(lessons)
+    """The recipes of all built-in models, by name, cached in a folder that depends on what is learned."""
+    recipe = hashlib.sha256(repr((RECIPE, FPS, ACTIVE, tuple(lessons))).encode()).hexdigest()[:12]
+    folder, found = cache_folder() / "studio" / recipe, dict[str, ModelRecipe]()
 
-    def of(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> tuple[str, ModelRecipe]:
-        return name, ModelRecipe(kind, summary, folder / f"{name}{MODEL}", make)
+    def add(name: str, kind: str, summary: str, make: Callable[[], Storable]) -> None:
+        found[name] = ModelRecipe(kind, summary, folder / f"{name}{MODEL}", make)
 
-    styles = (
-        of(one.name, "style", f"{one.action}, {one.manner}: one performer", partial(_style_of, one))
-        for one in lessons
-    )
+    for one in lessons:
+        add(one.name, "style", f"{one.action}, {one.manner}: one performer", partial(_style_of, one))
+    add(WALKING, "dynamics", "a walk, and how its poses follow each other", _dynamics_of_walking)
     everything = partial(_all_of, lessons)
-    return dict(
-        [
-            *styles,
-            of(WALKING, "dynamics", "a walk, and how its poses follow each other", _dynamics_of_walking),
-            of(EVERYTHING, "gaussian", "all actions, in clusters", partial(everything, "gaussian", FPS)),
-            of(
-                NEAREST,
-                "local",
-                "all actions, by the nearest poses",
-                partial(everything, "local", EXAMPLE_FPS),
-            ),
-        ]
-    )
+    add(EVERYTHING, "gaussian", "all actions, in clusters", partial(everything, "gaussian", FPS))
+    add(NEAREST, "local", "all actions, by the nearest poses", partial(everything, "local", EXAMPLE_FPS))
+    return found
 
 
 def learn_ahead() -> None:
@@ -138,25 +129,6 @@ def _dynamics_of_walking() -> Storable:
 
 def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Storable:
     return learn([lesson.motion(fps) for lesson in lessons], kind)
-
-
-def _cached(path: Path, make: Callable[[], Storable]) -> Storable:
-    """The model in a file, else made now and stored there; a damaged file is made again."""
-    if path.exists():
-        try:
-            return load(path)
-        except PoiseError:
-            path.unlink()
-    prior = make()
-    make_folder(path.parent)
-    save(prior, path)
-    return prior
-
-
-def _folder(lessons: Sequence[Lesson]) -> Path:
-    """A cache folder that depends on what is learned."""
-    recipe = hashlib.sha256(repr((RECIPE, FPS, ACTIVE, tuple(lessons))).encode()).hexdigest()[:12]
-    return cache_folder() / "studio" / recipe
 
 
 if __name__ == "__main__":

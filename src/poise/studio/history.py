@@ -171,8 +171,7 @@ class _Store:
 
     def write(self, state: State) -> int:
         """Write a state; return its number."""
-        content, needs = self._pickled(state.with_(placed=Placed(state.pose)))
-        place = self._put(content)
+        place, needs = self._put(state.with_(placed=Placed(state.pose)))
         self._needs[place] = needs
         self._needed.update(needs)
         return place
@@ -191,14 +190,20 @@ class _Store:
         for gone in [place, *(motion for motion in needs if self._needed[motion] == 0)]:
             if gone in self._motions:
                 self._places.pop(self._motions[gone], None)
-            self.size -= self._length(gone)
+            (length,) = (
+                self._opened()
+                .execute("SELECT length(content) FROM kept WHERE number = ?", (gone,))
+                .fetchone()
+            )
+            self.size -= length
             self._opened().execute("DELETE FROM kept WHERE number = ?", (gone,))
 
     def place_of(self, motion: Motion) -> int:
         """The number of a motion; it is written at first use."""
         if motion not in self._places:
-            content, _ = self._pickled((motion.skeleton, motion.fps, *_frames(motion), motion.name))
-            self._know(motion, self._put(content))
+            frames = motion.root_positions, motion.rotations
+            place, _ = self._put((motion.skeleton, motion.fps, *frames, motion.name))
+            self._places[motion], self._motions[place] = place, motion
         return self._places[motion]
 
     def motion_at(self, place: int) -> Motion:
@@ -206,7 +211,7 @@ class _Store:
         motion = self._motions.get(place)
         if motion is None:
             motion = Motion(*self._loaded(place))
-            self._know(motion, place)
+            self._places[motion], self._motions[place] = place, motion
         return motion
 
     def rest(self) -> None:
@@ -220,30 +225,20 @@ class _Store:
         self.rest()
         self._path.unlink(missing_ok=True)
 
-    def _know(self, motion: Motion, place: int) -> None:
-        self._places[motion], self._motions[place] = place, motion
-
-    def _pickled(self, value: object) -> tuple[bytes, list[int]]:
-        """A value as bytes, and the motions that it needs."""
+    def _put(self, value: object) -> tuple[int, list[int]]:
+        """Write a value atomically; return its number, and the motions that it needs."""
         content = BytesIO()
         pickler = _Pickler(content, self)
         pickler.dump(value)
-        return content.getvalue(), pickler.motions
-
-    def _put(self, content: bytes) -> int:
-        """Write a value atomically; return its number."""
-        place = self._opened().execute("INSERT INTO kept (content) VALUES (?)", (content,)).lastrowid
+        written = content.getvalue()
+        place = self._opened().execute("INSERT INTO kept (content) VALUES (?)", (written,)).lastrowid
         assert place is not None
-        self.size += len(content)
-        return place
+        self.size += len(written)
+        return place, pickler.motions
 
     def _loaded(self, place: int) -> Any:
         found = self._opened().execute("SELECT content FROM kept WHERE number = ?", (place,)).fetchone()
         return _Unpickler(BytesIO(found[0]), self).load()
-
-    def _length(self, place: int) -> int:
-        found = self._opened().execute("SELECT length(content) FROM kept WHERE number = ?", (place,))
-        return int(found.fetchone()[0])
 
     def _opened(self) -> sqlite3.Connection:
         """The database; nobody else uses it, and it ends with its process."""
@@ -254,10 +249,6 @@ class _Store:
             database.execute("CREATE TABLE IF NOT EXISTS kept (number INTEGER PRIMARY KEY, content BLOB)")
             self._database = database
         return self._database
-
-
-def _frames(motion: Motion) -> tuple[Any, Any]:
-    return motion.root_positions, motion.rotations
 
 
 class _Pickler(pickle.Pickler):
@@ -273,11 +264,9 @@ class _Pickler(pickle.Pickler):
         if not isinstance(value, Skeleton):
             return None
         shared = self._store.skeletons
-        for number, known in enumerate(shared):
-            if known is value:
-                return "skeleton", number
-        shared.append(value)
-        return "skeleton", len(shared) - 1
+        if not any(known is value for known in shared):
+            shared.append(value)
+        return "skeleton", next(number for number, known in enumerate(shared) if known is value)
 
 
 class _Unpickler(pickle.Unpickler):

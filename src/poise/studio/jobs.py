@@ -23,10 +23,7 @@ if TYPE_CHECKING:
 PROGRESS_EVERY = 0.1  # seconds
 AT_ONCE = 2  # tasks of all sessions together
 TURN = 0.2  # seconds after which a task in steps yields its thread
-CROWDED, CROWDED_FOR = (
-    4_000_000,
-    0.02,
-)  # unread bytes of a page above which its tasks wait, and seconds
+CROWDED, CROWDED_FOR = 4_000_000, 0.02  # unread bytes of a page above which its tasks wait, and seconds
 BUSY = 0.1  # seconds after an answer in which tasks rest at every report
 REST, MOST_REST = 3.0, 10.0  # times their work since the last rest, with one page and with many
 PER_ANSWER = 0.15  # of that for each answer given meanwhile
@@ -127,15 +124,15 @@ class Jobs:
                 self._end(job, *answer, curve=done.curve)  # before what a task that it began has to say
         except StoppedError:
             self._end(job)
-        except PoiseError as error:
-            self._end(job, _refusal(job, str(error)))
-        except OSError as error:
-            trouble = f"{job.words} was not possible: {error.strerror or 'the file cannot be used'}"
-            self._end(job, _refusal(job, trouble))
-        except Exception:
-            _LOG.exception("while %s", job.words)
-            trouble = f"{job.words} went wrong; the terminal that the studio runs in says how"
-            self._end(job, _refusal(job, trouble))
+        except Exception as error:
+            words = f"{job.words} went wrong; the terminal that the studio runs in says how"
+            if isinstance(error, PoiseError):
+                words = str(error)
+            elif isinstance(error, OSError):
+                words = f"{job.words} was not possible: {error.strerror or 'the file cannot be used'}"
+            else:
+                _LOG.exception("while %s", job.words)
+            self._end(job, messages.Refusal(words=words, about=job.task, seq=None))
 
     def _end(self, job: _Job, *answer: messages.ServerMessage, curve: Sequence[float] = ()) -> None:
         """Says what came of a task; of its progress nothing where a newer one takes its place."""
@@ -193,10 +190,6 @@ def rest(now: float, *, worked: float) -> float:
     answers = sum(now - each < BUSY for each in tuple(Jobs.answered))
     times = min(max(PER_ANSWER * answers, REST), MOST_REST) if answers else 0.0
     return min(times * worked, LONGEST_REST)
-
-
-def _refusal(job: _Job, words: str) -> messages.Refusal:
-    return messages.Refusal(words=words, about=job.task, seq=None)
 
 
 def _progress(task: str, words: str, share: float, *, curve: Sequence[float] = ()) -> messages.Progress:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 from jaxtyping import Float
@@ -43,10 +44,8 @@ class LatentView(ABC):
     def likelihoods(self) -> tuple[Float[Array, "rows columns"], Extent]:
         """The likelihood of the places, rows from the bottom up, and their extent."""
 
-    @property
-    def wraps(self) -> bool:
-        """Whether the right end continues at the left one."""
-        return False
+    wraps: ClassVar[bool] = False
+    """Whether the right end continues at the left one."""
 
     def seen(self, x: Float[Array, "latent"]) -> tuple[float, float]:
         """The position of one latent point in the view."""
@@ -58,9 +57,8 @@ class LatentView(ABC):
         x, space, q = self.latent(point), self.prior.space, start.copy()
         q[ROOT_SIZE:] = self.prior.pose_at(x)
         up_now = rotations.matrix_from_quaternion(start[3:ROOT_SIZE])[1]
-        q[3:ROOT_SIZE] = rotations.multiply(
-            start[3:ROOT_SIZE], rotations.quaternion_between(self.prior.up_at(x), up_now)
-        )
+        lean = rotations.quaternion_between(self.prior.up_at(x), up_now)
+        q[3:ROOT_SIZE] = rotations.multiply(start[3:ROOT_SIZE], lean)
         q[1] += space.forward(start)[0][:, 1].min() - space.forward(q)[0][:, 1].min()
         return q
 
@@ -117,10 +115,7 @@ class CylinderView(LatentView):
     ring: Ring
     along: int
 
-    @property
-    def wraps(self) -> bool:
-        """It does."""
-        return True
+    wraps: ClassVar[bool] = True
 
     def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
         """Brought onto the cylinder."""

@@ -93,9 +93,8 @@ def _rest_prepared(first: Pace | None = None) -> Iterator[None]:
         with lock:
             if ended.is_set():
                 return
-            running.append(
-                Popen([sys.executable, "-m", "poise.studio.defaults"], stdout=DEVNULL, stderr=DEVNULL)
-            )
+            learning = [sys.executable, "-m", "poise.studio.defaults"]
+            running.append(Popen(learning, stdout=DEVNULL, stderr=DEVNULL))
         # Waited for, so that no zombie process remains.
         Thread(target=running[0].wait, daemon=True, name="poise-learning").start()
         warm_up()

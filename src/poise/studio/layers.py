@@ -7,7 +7,7 @@ every corrected frame is exact. All other frames are bit-identical to the base.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -112,23 +112,17 @@ class Layers:
         shifts = np.zeros((len(self), 3))
         turns = np.zeros((*self.base.rotations.shape[:2], 3))
         touched = np.zeros(len(self), dtype=np.bool_)
-        for correction, first, weights in self._shares():
-            frames = slice(first, first + len(weights))
-            shifts[frames] += weights[:, None] * correction.shift
-            turns[frames] += weights[:, None, None] * correction.turns
-            touched[frames] = True
-        return touched, shifts[touched], rotations.quaternion_from_expmap(turns[touched])
-
-    def _shares(self) -> Iterator[tuple[Correction, int, Float[Array, "span"]]]:
-        """Every correction with the first frame it affects, and the weights of this one and the next."""
         places = [-np.inf, *(correction.frame for correction in self.corrections), np.inf]
         for correction, before, after in zip(self.corrections, places, places[2:], strict=False):
             at, reach = correction.frame, correction.ease + 1
             frames = np.arange(max(0, at - correction.ease), min(len(self), at + reach))
             fade = np.where(frames < at, min(reach, at - before), min(reach, after - at))
             weights = smoothstep(1.0 - np.abs(frames - at) / fade)
-            kept = np.flatnonzero(weights)
-            yield correction, int(frames[kept[0]]), weights[kept]
+            frames, weights = frames[weights > 0.0], weights[weights > 0.0]
+            shifts[frames] += weights[:, None] * correction.shift
+            turns[frames] += weights[:, None, None] * correction.turns
+            touched[frames] = True
+        return touched, shifts[touched], rotations.quaternion_from_expmap(turns[touched])
 
 
 def changed_frames(before: Motion | None, after: Motion) -> tuple[int, int]:
@@ -146,9 +140,8 @@ def changed_frames(before: Motion | None, after: Motion) -> tuple[int, int]:
 def held(pose: Pose, frames: int, fps: float) -> Motion:
     """A motion that stands still."""
     roots, turns = np.tile(pose.root_position, (frames, 1)), np.tile(pose.rotations, (frames, 1, 1))
-    roots.flags.writeable = turns.flags.writeable = (
-        False  # a motion copies mutable arrays, which is slow for long ones
-    )
+    # A motion copies mutable arrays, which is slow for long ones.
+    roots.flags.writeable = turns.flags.writeable = False
     return Motion(pose.skeleton, fps, roots, turns)
 
 

@@ -115,23 +115,19 @@ class Door(socket.socket):
         try:
             return super().accept()
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE):
-                self._send_one_away()
-                raise ConnectionAbortedError(str(error)) from error
-            raise
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+            self._free_spare()  # it is reserved for rejecting a connection
+            with suppress(OSError):
+                super().accept()[0].close()
+            with suppress(OSError):  # another thread has taken it; the next connection tries again
+                self._spare = os.open(os.devnull, os.O_RDONLY)
+            raise ConnectionAbortedError(str(error)) from error
 
     def close(self) -> None:
         """Stop listening."""
         self._free_spare()
         super().close()
-
-    def _send_one_away(self) -> None:
-        """Reject a connection with the descriptor reserved for this."""
-        self._free_spare()
-        with suppress(OSError):
-            super().accept()[0].close()
-        with suppress(OSError):  # another thread has taken the descriptor; the next connection tries again
-            self._spare = os.open(os.devnull, os.O_RDONLY)
 
     def _free_spare(self) -> None:
         """Close the reserved descriptor once: its number may soon belong to another file."""

@@ -77,7 +77,13 @@ class UdpMarkers(LiveSource):
             if stream.frames:
                 follow(stream.frames[-1], arrived)
             heard += len(stream.frames)
-            self._note(stream, heard)
+            bad = stream.skipped
+            self.notes[:] = [f"{bad} lines could not be read: {stream.trouble}"] if bad else []
+            if heard >= UNHEARD and not stream.labelled:
+                wanted = ", ".join(stream.performance.names)
+                self.notes.append(
+                    f"what arrives has none of these labels: {wanted}; a mapping file says which is which"
+                )
             stream.frames.clear()
 
         def ready(bound: int) -> None:
@@ -91,15 +97,6 @@ class UdpMarkers(LiveSource):
             raise PoiseError(
                 f"cannot listen on {self.host}:{self.port}: {error.strerror or error}"
             ) from error
-
-    def _note(self, stream: Stream, heard: int) -> None:
-        found = [f"{stream.skipped} lines could not be read: {stream.trouble}"] if stream.skipped else []
-        if heard >= UNHEARD and not stream.labelled:
-            wanted = ", ".join(stream.performance.names)
-            found.append(
-                f"what arrives has none of these labels: {wanted}; a mapping file says which is which"
-            )
-        self.notes[:] = found
 
 
 @dataclass
@@ -142,16 +139,11 @@ class PagePictures(LiveSource):
     """Pictures of the page's webcam over its websocket; only the newest counts."""
 
     notes: list[str] = field(default_factory=list)
-    by_markers = False
+    name, by_markers = "webcam", False
 
     def __post_init__(self) -> None:
         self._news = Condition()
         self._newest: tuple[bytes, float, float] | None = None
-
-    @property
-    def name(self) -> str:
-        """The name for the user."""
-        return "webcam"
 
     def put(self, jpeg: bytes, taken: float) -> None:
         """Set the newest picture, and its time by the page's clock (milliseconds)."""
@@ -170,6 +162,7 @@ class PagePictures(LiveSource):
     def run(self, follow: Follow, go_on: GoOn) -> None:
         """Follow every picture that was not overtaken by the next."""
         from poise.capture.webcam import FOLLOWING
+        from poise.vision.opencv import cv2
 
         while go_on():
             with self._news:
@@ -178,31 +171,20 @@ class PagePictures(LiveSource):
             if newest is None:
                 continue
             jpeg, taken, arrived = newest
-            frame = self._performance.step(_picture(jpeg), taken / 1000.0)
+            picture = cv2().imdecode(np.frombuffer(jpeg, np.uint8), cv2().IMREAD_COLOR) if jpeg else None
+            if picture is None:
+                raise InvalidValueError("a picture of the webcam cannot be read; expected JPEG")
+            frame = self._performance.step(np.asarray(picture), taken / 1000.0)
             doing = self._performance.doing
             self.notes[:] = [] if doing == FOLLOWING else [doing]
-            if frame is not None:
-                self.taken = taken
-                follow(self._on_the_body_shown(frame), arrived)
-
-    def _on_the_body_shown(self, frame: PerformedFrame) -> PerformedFrame:
-        """The pose on the model's own body: the studio's timeline has one size."""
-        space, pose = self._space, frame.pose
-        ratio = space.skeleton.height / pose.skeleton.height
-        root = ratio * np.asarray(pose.root_position)
-        return replace(
-            frame, q=space.q_from_pose(Pose(space.skeleton, root, pose.rotations)), space=space,
-            markers=ratio * frame.markers,
-        )  # fmt: skip
-
-
-def _picture(jpeg: bytes) -> np.ndarray:
-    from poise.vision.opencv import cv2
-
-    picture = cv2().imdecode(np.frombuffer(jpeg, np.uint8), cv2().IMREAD_COLOR) if jpeg else None
-    if picture is None:
-        raise InvalidValueError("a picture of the webcam cannot be read; expected JPEG")
-    return np.asarray(picture)
+            if frame is None:
+                continue
+            self.taken, space, pose = taken, self._space, frame.pose
+            # On the model's own body: the studio's timeline has one size.
+            ratio = space.skeleton.height / pose.skeleton.height
+            root = ratio * np.asarray(pose.root_position)
+            q = space.q_from_pose(Pose(space.skeleton, root, pose.rotations))
+            follow(replace(frame, q=q, space=space, markers=ratio * frame.markers), arrived)
 
 
 @dataclass

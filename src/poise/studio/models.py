@@ -6,11 +6,10 @@ import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain, count
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING, cast
-
-import msgspec
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.abilities import latent_of, standing_pose
@@ -22,7 +21,6 @@ from poise.studio.arrays import body_of, skins_of
 from poise.studio.uploads import Upload
 
 if TYPE_CHECKING:
-    from poise.priors.latent.prior import LatentPrior
     from poise.studio.latent import LatentView
 
 PLAIN: messages.Kind = "plain"
@@ -91,19 +89,16 @@ class Entry:
         body = body_of(standing_pose(self.prior))
         if self.character is None:
             return body
-        address = f"files/{self.character.id}/{self.character.name}"
-        return msgspec.structs.replace(body, character=address, skins=skins_of(self.character.path))
+        skins = skins_of(self.character.path)
+        return body.with_(character=self.character.address, skins=skins)
 
     @cached_property
     def view(self) -> LatentView | None:
         """Its latent space, if it has one."""
         from poise.studio.latent import view_of  # imports a plotting library
 
-        return None if self._latent is None else view_of(self._latent)
-
-    @property
-    def _latent(self) -> LatentPrior | None:
-        return None if self.is_plain else latent_of(self.prior)
+        latent = None if self.is_plain else latent_of(self.prior)
+        return None if latent is None else view_of(latent)
 
     @property
     def is_plain(self) -> bool:
@@ -210,8 +205,6 @@ class ModelStore:
 
     def _free_id(self, name: str) -> str:
         base = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")[:60] or "model"
-        taken, number = {PLAIN, *(entry.id for entry in self.learned)}, 2
-        found = base
-        while found in taken:
-            found, number = f"{base}-{number}", number + 1
-        return found
+        taken = {PLAIN, *(entry.id for entry in self.learned)}
+        names = chain([base], (f"{base}-{number}" for number in count(2)))
+        return next(name for name in names if name not in taken)

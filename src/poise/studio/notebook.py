@@ -22,33 +22,21 @@ def view(value: Any, *, height: int = 400) -> Any:
 
     `height` is in pixels.
     """
-    motion = _motion(getattr(value, "pose", value))
+    motion = getattr(value, "pose", value)
+    if isinstance(motion, Pose):
+        motion = Motion.of_poses([motion])
+    if not isinstance(motion, Motion):
+        raise InvalidValueError(
+            f"expected a motion, a pose or a solution; got {type(motion).__name__}. Use show() or save() instead"
+        )
     if not 100 <= height <= 4000:
         raise InvalidValueError(f"the height of a view must be 100 to 4000 pixels; got {height}")
-    return _widget()(
-        body=msgspec.msgpack.encode(body_of(motion[0])),
-        range=msgspec.msgpack.encode(_range(motion)),
-        fps=float(motion.fps),
-        height=height,
-    )
-
-
-def _motion(shown: Any) -> Motion:
-    if isinstance(shown, Pose):
-        return Motion.of_poses([shown])
-    if not isinstance(shown, Motion):
-        raise InvalidValueError(
-            f"expected a motion, a pose or a solution; got {type(shown).__name__}. Use show() or save() instead"
-        )
-    return shown
-
-
-def _range(motion: Motion) -> MotionRange:
-    """All frames of a motion, for playback in the page."""
     world = world_of(motion.skeleton, motion.root_positions, motion.rotations)
-    return MotionRange(
+    frames = MotionRange(
         seq=0, fine=True, first=0, frames=len(motion), world=world, path_handles=[], paths=b"", unmet=[]
     )
+    body, shown = map(msgspec.msgpack.encode, (body_of(motion[0]), frames))
+    return _widget()(body=body, range=shown, fps=float(motion.fps), height=height)
 
 
 @cache

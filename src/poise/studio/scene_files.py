@@ -7,6 +7,7 @@ still read. A reader of version `read_by` or newer can read a scene; it ignores 
 from __future__ import annotations
 
 import zipfile
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Literal
@@ -19,26 +20,10 @@ from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.formats.files import replacing
 from poise.geometry import rotations
 from poise.skeleton.skeleton import Pose, Skeleton
+from poise.studio import messages
 from poise.studio.layers import Correction, Layers
-from poise.studio.messages import (
-    Bearing,
-    Coordinate,
-    Feet,
-    Frame,
-    Name,
-    Photo,
-    PhotoPoint,
-    Prop,
-    Quaternion,
-    SceneHandle,
-    StyleKey,
-    Timeline,
-    TomlText,
-    Vec3,
-    Weight,
-)
 from poise.studio.models import PLAIN, Entry, ModelStore
-from poise.studio.solving import typed_constraints
+from poise.studio.solving import typed_constraints, vec3
 from poise.studio.state import MOST_HANDLES, MOST_PROPS, Placed, State, handles_on
 from poise.studio.store import Store
 from poise.studio.uploads import DAMAGED, Uploads
@@ -55,30 +40,41 @@ Turn = Annotated[float, Meta(ge=-7.0, le=7.0)]
 class SavedModel(msgspec.Struct):
     """A model by its id in the scene, its name and its part; for a character, its file's name and part too."""
 
-    id: Name
-    name: Name
+    id: messages.Name
+    name: messages.Name
     part: str
-    character: Name | None = None
+    character: messages.Name | None = None
     mesh: str | None = None
 
 
 class SavedCorrection(msgspec.Struct):
     """A correction of one frame of the motion."""
 
-    frame: Frame
-    ease: Frame
-    shift: tuple[Coordinate, Coordinate, Coordinate]
+    frame: messages.Frame
+    ease: messages.Frame
+    shift: messages.Vec3
     turns: list[tuple[Turn, Turn, Turn]]
+
+    @classmethod
+    def of(cls, made: Correction) -> SavedCorrection:
+        """A correction as it is saved."""
+        return cls(made.frame, made.ease, vec3(made.shift), [(a, b, c) for a, b, c in made.turns.tolist()])
+
+    def correction(self, frames: int, joints: int) -> Correction:
+        """The correction of a motion of so many frames."""
+        if self.frame >= frames or len(self.turns) != joints:
+            raise InvalidValueError(f"a correction of frame {self.frame} with {len(self.turns)} turns")
+        return Correction(self.frame, self.ease, np.array(self.shift), np.array(self.turns))
 
 
 class SavedPhoto(msgspec.Struct):
     """The photo and its points."""
 
-    name: Name
+    name: messages.Name
     part: str
     width: Annotated[int, Meta(ge=1, le=100_000)]
     height: Annotated[int, Meta(ge=1, le=100_000)]
-    points: list[PhotoPoint]
+    points: list[messages.PhotoPoint]
 
 
 class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
@@ -88,24 +84,24 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     version: int = VERSION
     read_by: int = READ_BY
     model: str
-    weights: list[Weight]
-    handles: Annotated[list[SceneHandle], Meta(max_length=MOST_HANDLES)]
-    feet: Feet
-    bearing: Bearing = msgspec.field(default_factory=Bearing)
-    look_at: Vec3 | None
-    constraints: TomlText = ""
-    anchors: dict[str, Vec3]
-    timeline: Timeline
+    weights: list[messages.Weight]
+    handles: Annotated[list[messages.SceneHandle], Meta(max_length=MOST_HANDLES)]
+    feet: messages.Feet
+    bearing: messages.Bearing = msgspec.field(default_factory=messages.Bearing)
+    look_at: messages.Vec3 | None
+    constraints: messages.TomlText = ""
+    anchors: dict[str, messages.Vec3]
+    timeline: messages.Timeline
     joints: list[str]
-    root: tuple[Coordinate, Coordinate, Coordinate]
-    turns: list[Quaternion]
+    root: messages.Vec3
+    turns: list[messages.Quaternion]
     models: Annotated[list[SavedModel], Meta(max_length=MOST_PARTS)] = []
     motion: str | None = None
     smooth: bool = True
     corrections: list[SavedCorrection] = []
-    unmet: list[Frame] = []
+    unmet: list[messages.Frame] = []
     photo: SavedPhoto | None = None
-    props: Annotated[list[Prop], Meta(max_length=MOST_PROPS)] = []
+    props: Annotated[list[messages.Prop], Meta(max_length=MOST_PROPS)] = []
 
     @property
     def parts(self) -> list[str]:
@@ -143,19 +139,26 @@ class SceneFiles:
 
     def saved(self, state: State) -> SavedScene:
         """A state as the JSON of a scene; its parts are stored on disk."""
-        x, y, z = state.pose.root_position.tolist()
-        layers = state.layers
+        layers, photo = state.layers, None
+        if state.photo is not None and (part := self._part_of(state.photo.upload)) is not None:
+            name = self.uploads.find(state.photo.upload, owner=self.owner).name
+            photo = SavedPhoto(name, part, state.photo.width, state.photo.height, state.photo.points)
+        models = []
+        for entry in self._used(state):
+            file = entry.character
+            mesh = (None, None) if file is None else (file.name, self._part_of(file.id))
+            models.append(SavedModel(entry.id, entry.name, self.store.model(entry.prior), *mesh))
         return SavedScene(
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             bearing=state.bearing, look_at=state.look_at, constraints=state.constraints,
             anchors=dict(state.anchors), timeline=state.timeline,
-            joints=list(state.pose.skeleton.names), root=(x, y, z),
+            joints=list(state.pose.skeleton.names), root=vec3(state.pose.root_position),
             turns=[(w, i, j, k) for w, i, j, k in state.pose.rotations.tolist()],
-            models=[self._saved_model(each) for each in self._used(state)],
+            models=models,
             motion=None if layers is None else self.store.motion(layers.base), smooth=state.smooth,
-            corrections=[] if layers is None else [_saved_correction(each) for each in layers.corrections],
-            unmet=[] if layers is None else list(layers.unmet), photo=self._saved_photo(state.photo),
-            props=[msgspec.structs.replace(prop, upload=self._part_of(prop.upload)) for prop in state.props],
+            corrections=[] if layers is None else [SavedCorrection.of(each) for each in layers.corrections],
+            unmet=[] if layers is None else list(layers.unmet), photo=photo,
+            props=[prop.with_(upload=self._part_of(prop.upload)) for prop in state.props],
         )  # fmt: skip
 
     def write(self, state: State, path: Path) -> None:
@@ -183,8 +186,6 @@ class SceneFiles:
             words = error.strerror if isinstance(error, OSError) and error.strerror else "it is damaged"
             raise ParseError(f"not a scene that can be opened: {words}", path=path) from error
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _used(self, state: State) -> list[Entry]:
         """The models that a state names, one with its body, and all added in this page."""
         named = {state.model, *(weight.model for weight in state.weights)}
@@ -195,29 +196,12 @@ class SceneFiles:
         own = {entry.id for entry in self.models.own}
         return [entry for entry in self.models.learned if entry.id in named | own]
 
-    def _saved_model(self, entry: Entry) -> SavedModel:
-        part, file = self.store.model(entry.prior), entry.character
-        if file is None:
-            return SavedModel(entry.id, entry.name, part)
-        return SavedModel(entry.id, entry.name, part, file.name, self._part_of(file.id))
-
-    def _saved_photo(self, photo: Photo | None) -> SavedPhoto | None:
-        if photo is None:
-            return None
-        part = self._part_of(photo.upload)
-        if part is None:
-            return None
-        name = self.uploads.find(photo.upload, owner=self.owner).name
-        return SavedPhoto(name, part, photo.width, photo.height, photo.points)
-
     def _part_of(self, upload: str | None) -> str | None:
         """An uploaded file as a part; empty if it was removed for newer uploads."""
-        try:
-            return (
-                None if upload is None else self.store.file(self.uploads.find(upload, owner=self.owner).path)
-            )
-        except (PoiseError, FileNotFoundError):
-            return None
+        if upload is not None:
+            with suppress(PoiseError, FileNotFoundError):
+                return self.store.file(self.uploads.find(upload, owner=self.owner).path)
+        return None
 
     def _unpacked(self, path: Path) -> SavedScene:
         """The scene of an archive, with all its parts stored on disk."""
@@ -236,22 +220,20 @@ class SceneFiles:
     def _state_of(self, scene: SavedScene, now: State) -> State:
         ids = {saved.id: self._entry_of(saved).id for saved in scene.models}
         entry = self._model_of(scene, ids, now)
-        skeleton = entry.skeleton
-        pose = _pose_of(scene, skeleton)
+        pose = _pose_of(scene, entry.skeleton)
         typed_constraints(scene.constraints)  # raises if they are invalid
-        timeline = scene.timeline
-        timeline.styles = [
-            StyleKey(frame=key.frame, weights=self._known(key.weights, ids)) for key in timeline.styles
-        ]
-        timeline.styles = [key for key in timeline.styles if key.weights]
+        styles = [key.with_(weights=self._known(key.weights, ids)) for key in scene.timeline.styles]
+        timeline = scene.timeline.with_(styles=[key for key in styles if key.weights])
+        photo, saved = None, scene.photo
+        if saved is not None:
+            upload = self._uploaded(saved.part, saved.name) or ""
+            photo = messages.Photo(upload=upload, width=saved.width, height=saved.height, points=saved.points)
         return State(
             PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
-            layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=self._photo_of(scene.photo),
+            layers=self._layers_of(scene, entry.skeleton), smooth=scene.smooth, photo=photo,
             bearing=scene.bearing, constraints=scene.constraints,
-            props=tuple(
-                msgspec.structs.replace(prop, upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props
-            ),
+            props=tuple(prop.with_(upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props),
         )  # fmt: skip
 
     def _entry_of(self, saved: SavedModel) -> Entry:
@@ -271,10 +253,10 @@ class SceneFiles:
                 return entry
         raise InvalidValueError("no model here has its skeleton; open or learn one first")
 
-    def _known(self, weights: list[Weight], ids: dict[str, str]) -> list[Weight]:
+    def _known(self, weights: list[messages.Weight], ids: dict[str, str]) -> list[messages.Weight]:
         """Weights by the local ids of models; empty if one is missing."""
         here = {entry.id for entry in self.models.learned}
-        found = [Weight(model=ids.get(each.model, each.model), weight=each.weight) for each in weights]
+        found = [each.with_(model=ids.get(each.model, each.model)) for each in weights]
         return found if all(each.model in here for each in found) else []
 
     def _layers_of(self, scene: SavedScene, skeleton: Skeleton) -> Layers | None:
@@ -283,17 +265,10 @@ class SceneFiles:
         base = self.store.read_motion(scene.motion, skeleton)
         if len(base) != scene.timeline.frames:
             raise InvalidValueError(f"{len(base)} frames on a timeline of {scene.timeline.frames}")
-        made = [_correction(each, len(base), len(skeleton)) for each in scene.corrections]
+        made = [each.correction(len(base), len(skeleton)) for each in scene.corrections]
         if [each.frame for each in made] != sorted({each.frame for each in made}):
             raise InvalidValueError("corrections out of order")
         return Layers(base, tuple(made), tuple(frame for frame in scene.unmet if frame < len(base)))
-
-    def _photo_of(self, saved: SavedPhoto | None) -> Photo | None:
-        if saved is None:
-            return None
-        upload = self._uploaded(saved.part, saved.name)
-        assert upload is not None
-        return Photo(upload=upload, width=saved.width, height=saved.height, points=saved.points)
 
     def _uploaded(self, part: str | None, name: str | None) -> str | None:
         """Restore a part as an upload under a name. A link of that name is replaced, never its file."""
@@ -337,17 +312,6 @@ def _pose_of(scene: SavedScene, skeleton: Skeleton) -> Pose:
     if lost := handles_on(scene.timeline) - {handle.id for handle in scene.handles}:
         raise InvalidValueError(f"keys or pins of {min(lost)!r}, a handle that is not there")
     return Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
-
-
-def _saved_correction(made: Correction) -> SavedCorrection:
-    x, y, z = made.shift.tolist()
-    return SavedCorrection(made.frame, made.ease, (x, y, z), [(a, b, c) for a, b, c in made.turns.tolist()])
-
-
-def _correction(saved: SavedCorrection, frames: int, joints: int) -> Correction:
-    if saved.frame >= frames or len(saved.turns) != joints:
-        raise InvalidValueError(f"a correction of frame {saved.frame} with {len(saved.turns)} turns")
-    return Correction(saved.frame, saved.ease, np.array(saved.shift), np.array(saved.turns))
 
 
 def _missing(name: str) -> zipfile.ZipExtFile:

@@ -15,7 +15,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from http.cookies import CookieError, SimpleCookie
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import SplitResult, parse_qs, urlsplit
 
 from starlette.responses import PlainTextResponse, RedirectResponse
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -26,7 +26,7 @@ MOST_GUESSES, WINDOW = 10, 60.0  # wrong tokens from one client in this many sec
 SALT, COST = (
     b"poise studio",
     2**14,
-)  # of the cookie's value: as costly to guess for a program as the token for a person
+)  # of the cookie: as costly to guess for a program as the token for a person
 MOST_CLIENTS = 1000  # clients that are remembered
 POLICY_VIOLATION = 1008  # of websockets
 HEADERS = {
@@ -60,14 +60,16 @@ class Access:
     def refusal(self, headers: Mapping[str, str], query: str) -> str | None:
         """The reason why a request is refused; None if it is not."""
         named = headers.get("host", "")
-        if self.token is None and _bare(named) not in {*LOOPBACK_NAMES, self.host}:
+        if self.token is None and (_split(f"//{named}").hostname or "") not in {*LOOPBACK_NAMES, self.host}:
             return f"this studio is for this machine alone; {named or 'nobody'!r} is not its name"
         origin = headers.get("origin")
-        if origin is not None and _netloc(origin) != named:
+        if origin is not None and _split(origin).netloc != named:
             return f"a page from {origin} may not use this studio"
-        if self.token is not None and not self._knows_token(headers, query):
-            return "this studio asks for its token: open the address that `poise studio` printed"
-        return None
+        if self.token is None or self.has_cookie(headers):
+            return None
+        if any(_is(value, self.token) for value in _tokens(query)) and not _is_embedded(headers):
+            return None
+        return "this studio asks for its token: open the address that `poise studio` printed"
 
     def has_cookie(self, headers: Mapping[str, str]) -> bool:
         """Whether a request comes from a browser that has brought the token before."""
@@ -77,10 +79,6 @@ class Access:
         """Whether a request has a wrong token; pages of other sites cannot guess, whatever they embed."""
         tried = any(_tokens(query)) or bool(_cookie(headers))
         return self.token is not None and tried and not _is_embedded(headers)
-
-    def _knows_token(self, headers: Mapping[str, str], query: str) -> bool:
-        brings = any(_is(value, self.token or "") for value in _tokens(query)) and not _is_embedded(headers)
-        return brings or self.has_cookie(headers)
 
 
 class Guesses:
@@ -167,19 +165,12 @@ def _with_headers(send: Send) -> Send:
     return sending
 
 
-def _netloc(origin: str) -> str | None:
+def _split(address: str) -> SplitResult:
+    """The parts of an address; of one that is not valid the name is nobody's."""
     try:
-        return urlsplit(origin).netloc
+        return urlsplit(address)
     except ValueError:
-        return None
-
-
-def _bare(host: str) -> str:
-    """A Host header without its port."""
-    try:
-        return urlsplit(f"//{host}").hostname or ""
-    except ValueError:
-        return ""
+        return SplitResult("", "?", "", "", "")
 
 
 def _tokens(query: str) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from os import cpu_count
 from pathlib import Path
 
@@ -21,12 +21,11 @@ from starlette.websockets import WebSocket
 
 from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
-from poise.studio.connection import Connection, Workers
+from poise.studio.connection import Connection, Sessions, Workers
 from poise.studio.listening import PatientProtocol
 from poise.studio.memory import keep_trimmed
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
-from poise.studio.sessions import Sessions
 from poise.studio.uploads import ARCHIVE, RefusedUploadError, Uploads, unpack
 
 PAGE = Path(__file__).parent / "web" / "dist"
@@ -62,15 +61,11 @@ class Studio:
 
     def app(self) -> Starlette:
         """The application to serve."""
-        routes = [
-            WebSocketRoute("/ws", self._talk),
-            Route("/upload", self._upload, methods=["POST"]),
-            Route("/files/{upload}/{name}", self._download),
-            Route("/{path:path}", self._serve_page),
-        ]
-        return Starlette(
-            routes=routes, middleware=[Middleware(Gate, access=self.access)], lifespan=self._lifespan
-        )
+        files, page = Route("/files/{upload}/{name}", self._download), Route("/{path:path}", self._serve_page)
+        upload = Route("/upload", self._upload, methods=["POST"])
+        gate = Middleware(Gate, access=self.access)
+        routes = [WebSocketRoute("/ws", self._talk), upload, files, page]
+        return Starlette(routes=routes, middleware=[gate], lifespan=self._lifespan)
 
     @asynccontextmanager
     async def _lifespan(self, _app: Starlette) -> AsyncIterator[None]:
@@ -93,8 +88,12 @@ class Studio:
         if owner not in self.sessions:
             return _words("an upload names the session it is for", 403, **HANG_UP)
         name = request.query_params.get("name", "")
+        text = request.headers.get(
+            "content-length", ""
+        )  # parsed if it has as few digits as a file's size can have
+        announced = int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
         try:
-            arrived = await self.uploads.take(name, request.stream(), owner=owner, announced=_length(request))
+            arrived = await self.uploads.take(name, request.stream(), owner=owner, announced=announced)
             if arrived.name.lower().endswith(ARCHIVE):
                 taken = await run_in_threadpool(unpack, arrived, self.uploads)
             else:
@@ -109,21 +108,20 @@ class Studio:
         return JSONResponse({"upload": taken[0].id, "files": files})
 
     async def _download(self, request: Request) -> Response:
-        try:
+        with suppress(PoiseError):
             upload = self.uploads.find(request.path_params["upload"])
-        except PoiseError:
-            return _words("there is no such file any more", 404)
-        if not upload.path.is_file():
-            return _words("there is no such file any more", 404)
-        return FileResponse(upload.path, filename=upload.name)
+            if upload.path.is_file():
+                return FileResponse(upload.path, filename=upload.name)
+        return _words("there is no such file any more", 404)
 
     async def _serve_page(self, request: Request) -> Response:
         if not (self.page / "index.html").is_file():
             return HTMLResponse(NOT_BUILT, status_code=503)
-        wanted = _within(self.page, request.path_params["path"] or "index.html")
-        if wanted is None:
-            return _words("there is no such page", 404)
-        return FileResponse(wanted, headers={"Cache-Control": "no-cache"})
+        with suppress(OSError, ValueError):  # of a name that is invalid
+            wanted = (self.page / (request.path_params["path"] or "index.html")).resolve()
+            if wanted.is_relative_to(self.page.resolve()) and wanted.is_file():
+                return FileResponse(wanted, headers={"Cache-Control": "no-cache"})
+        return _words("there is no such page", 404)
 
 
 def server_of(studio: Studio) -> uvicorn.Server:
@@ -143,21 +141,6 @@ def _is_news(record: logging.LogRecord) -> bool:
     """Whether an error is the studio's: malformed HTTP and text are answered before the studio sees them."""
     malformed = record.exc_info is not None and isinstance(record.exc_info[1], LocalProtocolError)
     return not malformed and record.msg != NOT_UTF_8
-
-
-def _within(folder: Path, name: str) -> Path | None:
-    """The file with a name in a folder; None if there is none, or if the name is invalid."""
-    try:
-        wanted = (folder / name).resolve()
-        return wanted if wanted.is_relative_to(folder.resolve()) and wanted.is_file() else None
-    except (OSError, ValueError):
-        return None
-
-
-def _length(request: Request) -> int | None:
-    """The declared size of a request; only as many digits as a file size can have are parsed."""
-    text = request.headers.get("content-length", "")
-    return int(text) if text.isascii() and text.isdigit() and len(text) < MOST_DIGITS else None
 
 
 def _words(text: str, status: int, **headers: str) -> PlainTextResponse:

@@ -11,8 +11,9 @@ import secrets
 import time
 from collections.abc import Callable, Iterable
 from importlib.metadata import version
+from pathlib import Path
 from threading import RLock
-from typing import Any
+from typing import Any, get_type_hints
 
 from poise.apps.posing import table_of
 from poise.errors import InvalidValueError, PoiseError
@@ -25,12 +26,12 @@ from poise.studio import messages
 from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
 from poise.studio.history import History
-from poise.studio.jobs import Done, Jobs, Report, Steps, Work
+from poise.studio.jobs import Done, Jobs, Report, Steps
 from poise.studio.layers import changed_frames
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.models import Entry, ModelStore
 from poise.studio.scene_files import SceneFiles
-from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of
+from poise.studio.solving import Poser, SolvedState, planted, point_of, points_of, replanted
 from poise.studio.state import Placed, State
 from poise.studio.uploads import Upload, Uploads
 
@@ -39,6 +40,20 @@ _LOG = logging.getLogger("poise.studio")
 
 Answer = list[ServerMessage]
 Handler = Callable[[Any], Answer]
+
+
+class Panel:
+    """A part of the studio: each public method answers the kind of message that it takes."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    @property
+    def answers(self) -> dict[type, Handler]:
+        """The handlers by message."""
+        names = [name for name in vars(type(self)) if not name.startswith("_")]
+        methods = [getattr(self, name) for name in names]
+        return {next(iter(get_type_hints(method).values())): method for method in methods}
 
 
 class OutOfOrderError(PoiseError):
@@ -55,7 +70,9 @@ class Session:
         self.autosave, self.token = autosave, token or secrets.token_urlsafe(24)
         self.poser, self.jobs, self.lock = Poser(self.models), Jobs(self), RLock()
         self.files = SceneFiles(autosave.store, self.models, uploads, self.token)
-        self.history = History(_first_state(self.models), uploads.folder(self.token))
+        pose = standing_pose(self.models.first.prior)
+        first = State(self.models.first.id, Placed(pose), anchors=planted(pose))
+        self.history = History(first, uploads.folder(self.token))
         self.state = self.history.now
         self.solved: SolvedState | None = None
         self.streaming: str | None = None
@@ -69,7 +86,9 @@ class Session:
         self.on_pose: list[Callable[[State], None]] = []
         self.on_greet: list[Callable[[], Answer]] = []
         self.on_close: list[Callable[[], None]] = []
-        self._handlers = self._collect()
+        from poise.studio.panels import PANELS
+
+        self._handlers = {kind: answer for make in PANELS for kind, answer in make(self).answers.items()}
 
     def greet(self, *, resumed: bool, known: Iterable[str] = ()) -> Answer:
         """Everything that a page needs to start or to resume; a new page is offered saved scenes."""
@@ -88,9 +107,8 @@ class Session:
             offered = [messages.KeptScenes(scenes=kept)] if kept else []
             for begin in self.on_greet:
                 begin()
-            models = messages.Models(models=self.models.described())
-            shown = [models, self.body(), self.scene(), self.pose(fine=True), *self.motion_shown()]
-            return [welcome, *shown, *offered]
+            shown = [self.body(), self.scene(), self.pose(fine=True), *self.motion_shown()]
+            return [welcome, self.listed(), *shown, *offered]
 
     def restore(self) -> bool:
         """Resume the scene that an earlier studio saved for this session's token; return whether there was one."""
@@ -112,7 +130,10 @@ class Session:
         """The reply to a message; mistakes raise PoiseError and leave the scene unchanged."""
         Jobs.answered.append(time.monotonic())
         with self.lock:
-            self._in_order(message)
+            if (seq := getattr(message, "seq", None)) is not None:
+                if seq <= self._seq:
+                    raise OutOfOrderError(f"number {seq} came after number {self._seq}; it was dropped")
+                self._seq = seq
             handler = self._handlers.get(type(message))
             if handler is None:
                 raise InvalidValueError(f"the studio cannot {type(message).__struct_config__.tag} yet")
@@ -186,6 +207,11 @@ class Session:
         self.keep()
         return [self.scene(), pose]
 
+    def settle(self, state: State, solved: SolvedState) -> Answer:
+        """Show a solved state as one step of undo: feet that were moved stand where they are now."""
+        state = state.with_(placed=solved.placed)
+        return self.commit(state.with_(anchors=replanted(state)), solved)
+
     def revise(self, **changes: Any) -> None:
         """Change the current state without a step of undo, below a running drag."""
         under_way = self.state is not self.history.now
@@ -216,31 +242,25 @@ class Session:
         if motion is None:
             return []
         first, end = changed_frames(before, motion)
+        layers = self.state.layers
+
+        def work(report: Report) -> Steps:
+            for start in range(first + PIECE, end, PIECE):
+                with self.lock:  # after the answer that began this
+                    if self.state.layers is not layers:
+                        break  # the change that caused this shows it
+                    self.post(self.frames_shown(start, min(end, start + PIECE), fine=fine))
+                report((start - first - PIECE) / (end - first - PIECE))
+                yield
+            return Done(list)
+
         if end - first > PIECE:
-            self.jobs.start_newest(
-                "showMotion", "showing the motion", self._pieces(first + PIECE, end, fine=fine)
-            )
+            self.jobs.start_newest("showMotion", "showing the motion", work)
         return [self.frames_shown(first, min(end, first + PIECE), fine=fine)] if end > first else []
 
     def frames_shown(self, first: int, end: int, *, fine: bool) -> messages.MotionRange:
         """Frames of the motion as messages."""
         return motion_range(self.state, first, end, seq=self.seq, fine=fine)
-
-    def _pieces(self, first: int, end: int, *, fine: bool) -> Work:
-        layers = self.state.layers
-
-        def work(report: Report) -> Steps:
-            for start in range(first, end, PIECE):
-                with self.lock:  # after the answer that began this
-                    state = self.state
-                    if state.layers is not layers:
-                        break  # the change that caused this shows it
-                    self.post(motion_range(state, start, min(end, start + PIECE), seq=self.seq, fine=fine))
-                report((start - first) / (end - first))
-                yield
-            return Done(list)
-
-        return work
 
     def _other_body(self, before: State) -> Answer:
         return [] if self.has_same_body(before, self.state) else [self.body()]
@@ -260,6 +280,19 @@ class Session:
         """The mannequin of the shown skeleton, or its character."""
         return self.shown_by(self.state).body
 
+    def listed(self) -> messages.Models:
+        """All models as a message."""
+        return messages.Models(models=self.models.described())
+
+    def path(self, upload: str) -> Path:
+        """The file that this person uploaded under an id."""
+        return self.uploads.find(upload, owner=self.token).path
+
+    def offered(self, path: Path) -> messages.FileReady:
+        """A written file, for the page to fetch."""
+        upload = self.uploads.keep(path, owner=self.token)
+        return messages.FileReady(name=path.name, address=upload.address, size=upload.size)
+
     def scene(self) -> messages.SceneChanged:
         """The scene as a message."""
         state = self.state
@@ -275,62 +308,24 @@ class Session:
         """The pose as a message, with the result of its solve."""
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
-        outcome: dict[str, Any] = {"status": "reached", "words": "", "residuals": [], "microseconds": 0.0}
-        if solved is not None:
-            outcome = _outcome(solved)
-        return messages.SolvedPose(
-            seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
-            log_likelihood=solved.log_likelihood if solved else None,
-            percentile=solved.percentile if solved else None,
-            latent=self._latent(solved), by_hand=state.by_hand,
-            jumps=solved is not None and solved.jumps, **outcome,
+        shown = messages.SolvedPose(
+            seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points), by_hand=state.by_hand,
+            status="reached", words="", residuals=[], microseconds=0.0, log_likelihood=None, percentile=None,
+            latent=None, jumps=False,
         )  # fmt: skip
-
-    # --- private ---------------------------------------------------------------------------------------------------
-
-    def _collect(self) -> dict[type, Handler]:
-        from poise.studio.panels import PANELS
-
-        handlers: dict[type, Handler] = {}
-        for make in PANELS:
-            handlers.update(make(self).answers)
-        return handlers
-
-    def _in_order(self, message: ClientMessage) -> None:
-        seq = getattr(message, "seq", None)
-        if seq is None:
-            return
-        if seq <= self._seq:
-            raise OutOfOrderError(f"number {seq} came after number {self._seq}; it was dropped")
-        self._seq = seq
-
-    def _latent(self, solved: SolvedState | None) -> tuple[float, float] | None:
-        if solved is None or len(solved.latents) != 1:
-            return None
-        view = self.poser.entry_of(self.state).view
-        return view.seen(solved.latents[0]) if view is not None else None
-
-
-def _outcome(solved: SolvedState) -> dict[str, Any]:
-    """The result of a solve, in words and numbers."""
-    solution = solved.solution
-    residuals = [
-        messages.HandleResidual(
-            handle=owner, label=left.label, value=left.value, unit=left.unit, hard=left.hard, met=left.met
-        )
-        for owner, left in zip(solved.owners, solution.residuals, strict=True)
-    ]
-    missed = [str(left) for left in solution.relaxed]
-    words = "; ".join([solution.status.value, *missed]) if missed else solution.status.value
-    return {
-        "status": solution.status.name.lower(),
-        "words": words,
-        "residuals": residuals,
-        "microseconds": solution.microseconds,
-    }
-
-
-def _first_state(models: ModelStore) -> State:
-    entry = models.first
-    pose = standing_pose(entry.prior)
-    return State(entry.id, Placed(pose), anchors=planted(pose))
+        if solved is None:
+            return shown
+        solution, view = solved.solution, None
+        if len(solved.latents) == 1:
+            view = self.poser.entry_of(state).view
+        return shown.with_(
+            status=solution.status.name.lower(), words="; ".join([solution.status.value, *map(str, solution.relaxed)]),
+            residuals=[
+                messages.HandleResidual(
+                    handle=owner, label=left.label, value=left.value, unit=left.unit, hard=left.hard, met=left.met
+                )
+                for owner, left in zip(solved.owners, solution.residuals, strict=True)
+            ],
+            microseconds=solution.microseconds, log_likelihood=solved.log_likelihood, percentile=solved.percentile,
+            latent=None if view is None else view.seen(solved.latents[0]), jumps=solved.jumps,
+        )  # fmt: skip

@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-import msgspec
 import numpy as np
 from jaxtyping import Float
 
@@ -45,10 +44,7 @@ HEADING = "heading"
 REACH = 3.0  # metres that any joint may move per metre of the dragged handle
 SETTLING = 0.015  # metres that any joint moves when the hand lets go
 LEVER = 0.3  # metres per radian of a handle's rotation
-FAR, NEAR = (
-    0.52,
-    0.30,
-)  # of stature, along the ground: handles farther from the feet than this make them step
+FAR, NEAR = 0.52, 0.30  # of stature, along the ground: handles farther from the feet than this make them step
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
 UNMET = 0.02  # metres: handle residual above which feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
@@ -135,10 +131,9 @@ class Poser:
         prior, asked = self.prior_of(state), asked_of(state, dragged=dragged)
         if not state.weights and state.model == PLAIN:  # it changes the pose as little as possible
             return self._solved(state, prior, asked, bare_of(state), method=DLS, follows=dragged is not None)
-        manner, follows = manner_of(state), dragged is not None
         solved = self._solved(
-            state, prior, asked, manner, fine=fine, afresh=afresh, near=near, follows=follows
-        )
+            state, prior, asked, manner_of(state), fine=fine, afresh=afresh, near=near, follows=dragged is not None
+        )  # fmt: skip
         likelihood, percentile = self._likelihood_of(prior, solved.solution, fine=fine)
         latents = self._posture.last.latents
         return replace(solved, log_likelihood=likelihood, percentile=percentile, latents=latents)
@@ -155,10 +150,13 @@ class Poser:
         problem, most = self._posture.last.problem, max(REACH * moved, SETTLING if last else 0.0)
         aims = problem.floats.copy()
         overreaches = _overreaches(state, dragged, solved)
-        stepped = self._stepped(state, dragged) if overreaches else None
-        if stepped is not None:
-            return stepped
-        problem.floats[:] = aims  # a tried step has left its own
+        anchors = _after_a_step(state, state.handle(dragged)) if overreaches else None
+        if anchors is not None:
+            ahead = state.with_(anchors=anchors)
+            stepped = self.solve(ahead, dragged=dragged, fine=False)
+            if not _overreaches(ahead, dragged, stepped):
+                return replace(stepped, anchors=anchors, jumps=True)
+            problem.floats[:] = aims  # a tried step has left its own
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
             return replace(solved, jumps=jumps)
@@ -166,19 +164,6 @@ class Poser:
             self._posture.last.runner.pause(solution.q)
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
-
-    def _stepped(self, state: State, dragged: str) -> SolvedState | None:
-        """The pose after a step towards a distant handle; None if a step does not bring it closer."""
-        handle = state.handle(dragged)
-        anchors = _after_a_step(state, handle) if handle.position is not None else None
-        if anchors is None:
-            return None
-        solved = self.solve(state.with_(anchors=anchors), dragged=dragged, fine=False)
-        return (
-            None
-            if _overreaches(state.with_(anchors=anchors), dragged, solved)
-            else replace(solved, anchors=anchors, jumps=True)
-        )
 
     def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
         """The pose that meets the handles of a state and is closest to a recorded one, especially in its trunk."""
@@ -252,7 +237,10 @@ class Poser:
         if fine or now > max(due, Poser.rested):
             found = prior.log_likelihood(solution.q)
             quantiles = getattr(prior, "quantiles", None)
-            share = prior.percentile(solution.q) if quantiles is None else _share(found, quantiles)
+            if quantiles is None:
+                share = prior.percentile(solution.q)
+            else:
+                share = float(np.interp(found, quantiles, np.arange(101)))
             done = time.perf_counter()
             Poser.rested = done + LIKELIHOOD_REST * (done - now)
             self._likelihood = (now + LIKELIHOOD_EVERY, found, share)
@@ -300,12 +288,6 @@ def typed_constraints(text: str) -> tuple[Constraint, ...]:
     return tuple(read_constraints(TYPED, text)) if text.strip() else ()
 
 
-def _turns(skeleton: Skeleton, active: Sequence[SceneHandle]) -> bool:
-    """Whether handles determine the rotation of hips or feet."""
-    turned = {skeleton.index(handle.joint) for handle in active if handle.rotation is not None}
-    return any(role in skeleton.roles and skeleton.index(role) in turned for role in ("pelvis", *FLOOR_ROLES))
-
-
 def _overreaches(state: State, dragged: str, solved: SolvedState) -> bool:
     """Whether a hand is dragged too far for planted feet: out of reach, or far from where they stand."""
     if state.feet != "planted" or not state.bearing.step or dragged == LOOK_AT:
@@ -337,28 +319,17 @@ def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
     if len(feet) < 2 or length < SHORTEST * skeleton.height:
         return None
     along = way / np.linalg.norm(way)
+    step = length * along
     ahead = feet["left_foot"] @ along - feet["right_foot"] @ along
-    own = "right" if _is_on_the_right(skeleton, handle.joint) else "left"
+    arm = skeleton.index("right_upper_arm") if "right_upper_arm" in skeleton.roles else -1
+    own = "right" if arm in skeleton.chain(handle.joint) else "left"
     side = own if abs(ahead) < SHORTEST * skeleton.height else "right" if ahead > 0.0 else "left"
-    if _crosses(state, feet, side, length * along):
-        side = "left" if side == "right" else "right"
-    stepped = {
-        role: vec3(np.array(at) + length * along)
-        for role, at in state.anchors.items()
-        if role.startswith(side)
-    }
-    return state.anchors | stepped
-
-
-def _crosses(state: State, feet: dict[str, Array], side: str, step: Float[Array, "3"]) -> bool:
-    """Whether a step would cross the feet."""
     x, _, z = state.anchors.get(HEADING, (0.0, 0.0, 1.0))
     apart = feet["left_foot"] - feet["right_foot"] + (step if side == "left" else -step)
-    return float(apart @ np.array([z, 0.0, -x])) < 0.0
-
-
-def _is_on_the_right(skeleton: Skeleton, joint: str) -> bool:
-    return "right_upper_arm" in skeleton.roles and skeleton.index("right_upper_arm") in skeleton.chain(joint)
+    if float(apart @ np.array([z, 0.0, -x])) < 0.0:  # the feet would cross
+        side = "left" if side == "right" else "right"
+    moved = {role: vec3(np.array(at) + step) for role, at in state.anchors.items() if role.startswith(side)}
+    return state.anchors | moved
 
 
 def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array, "3"]]:
@@ -378,9 +349,11 @@ def planted(pose: Pose, *, but: dict[str, Vec3] | None = None) -> dict[str, Vec3
 
 def replanted(state: State, *, dragged: str | None = None) -> dict[str, Vec3]:
     """Anchors after a solve: those that held are kept, those of feet moved by hand follow."""
-    active = _active(state, dragged)
-    taken = taken_sides(state.pose.skeleton, active)
-    if _turns(state.pose.skeleton, active) or state.look_at is not None:
+    active, skeleton = _active(state, dragged), state.pose.skeleton
+    taken = taken_sides(skeleton, active)
+    turned = {skeleton.index(handle.joint) for handle in active if handle.rotation is not None}
+    hips_and_feet = [role for role in ("pelvis", *FLOOR_ROLES) if role in skeleton.roles]
+    if state.look_at is not None or any(skeleton.index(role) in turned for role in hips_and_feet):
         taken = {*taken, HEADING}
     kept = {role: point for role, point in state.anchors.items() if not role.startswith(tuple(taken))}
     return planted(state.pose, but=kept)
@@ -396,8 +369,7 @@ def points_of(pose: Pose, points: Sequence[Point]) -> Float[Array, "points 3"]:
 
 def following(handle: SceneHandle, pose: Pose) -> SceneHandle:
     """A handle with targets at the body's current values."""
-    return msgspec.structs.replace(
-        handle,
+    return handle.with_(
         position=None if handle.position is None else place_of(handle, pose),
         rotation=None if handle.rotation is None else turn_of(handle.joint, pose),
     )
@@ -415,26 +387,20 @@ def point_of(handle: SceneHandle) -> Point:
 
 def _of_handle(handle: SceneHandle, priority: int) -> list[Constraint]:
     found: list[Constraint] = []
+    point = point_of(handle)
     if handle.position is not None:
-        tolerance = None if handle.hard else handle.tolerance
-        found.append(
-            Position(
-                point_of(handle), handle.position, tolerance=tolerance, priority=priority, name=handle.joint
-            )
-        )
+        soft = None if handle.hard else handle.tolerance
+        found.append(Position(point, handle.position, tolerance=soft, priority=priority, name=handle.joint))
     if handle.rotation is not None:
-        tolerance, name = None if handle.hard else handle.turn_tolerance, f"turn of {handle.joint}"
-        found.append(
-            Orientation(point_of(handle), handle.rotation, tolerance=tolerance, priority=priority, name=name)
-        )
+        soft, name = None if handle.hard else handle.turn_tolerance, f"turn of {handle.joint}"
+        found.append(Orientation(point, handle.rotation, tolerance=soft, priority=priority, name=name))
     return found
 
 
 def taken_sides(skeleton: Skeleton, handles: Sequence[SceneHandle]) -> set[str]:
     """The sides whose shin, foot or toes have a handle with a position."""
-    return sides_of_legs(
-        skeleton, [skeleton.index(each.joint) for each in handles if each.position is not None]
-    )
+    placed = [skeleton.index(each.joint) for each in handles if each.position is not None]
+    return sides_of_legs(skeleton, placed)
 
 
 def turn_of(joint: str, pose: Pose) -> Quaternion:
@@ -446,10 +412,6 @@ def turn_of(joint: str, pose: Pose) -> Quaternion:
 def feet_of(skeleton: Skeleton) -> list[str]:
     """The roles of a skeleton that stand on the floor."""
     return [role for role in FLOOR_ROLES if role in skeleton.roles]
-
-
-def _share(value: float, quantiles: Float[Array, "101"]) -> float:
-    return float(np.interp(value, quantiles, np.arange(101)))
 
 
 def vec3(point: Float[Array, "3"]) -> Vec3:

@@ -78,21 +78,17 @@ class State:
 
     def handle(self, name: str) -> SceneHandle:
         """The handle with this id."""
-        for handle in self.handles:
-            if handle.id == name:
-                return handle
-        raise UnknownNameError(
-            "handle", name, [handle.id for handle in self.handles] or ["(there is none yet)"]
-        )
+        known = {handle.id: handle for handle in self.handles}
+        if name not in known:
+            raise UnknownNameError("handle", name, list(known) or ["(there is none yet)"])
+        return known[name]
 
     def with_handle(self, handle: SceneHandle) -> State:
         """Replace the handle with this id, or add it."""
-        known = [old.id for old in self.handles]
-        if handle.id in known:
-            return self.with_(handles=tuple(handle if old.id == handle.id else old for old in self.handles))
-        if len(known) >= MOST_HANDLES:
+        handles = {each.id: each for each in (*self.handles, handle)}
+        if len(handles) > MOST_HANDLES:
             raise InvalidValueError(f"a scene has at most {MOST_HANDLES} handles")
-        return self.with_(handles=(*self.handles, handle))
+        return self.with_(handles=tuple(handles.values()))
 
     def without_handle(self, name: str) -> State:
         """Remove a handle."""

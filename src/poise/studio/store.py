@@ -79,14 +79,8 @@ class Store:
             if connection.in_transaction:
                 yield connection
                 return
-            connection.execute("BEGIN IMMEDIATE")
-            try:
+            with _transaction(connection):
                 yield connection
-                connection.execute("COMMIT")
-            except BaseException:
-                with suppress(sqlite3.Error):  # a full disk has ended it already
-                    connection.execute("ROLLBACK")
-                raise
 
     def take_of(self, token: str) -> Path:
         """The path beside which a session's performance is stored until it is part of its scene."""
@@ -119,7 +113,14 @@ class Store:
 
     def motion(self, motion: Motion) -> str:
         """Store a motion; return its name."""
-        return self._known(motion, lambda: self._put(".motion", _bytes_of(motion)))
+        from safetensors.numpy import save as to_bytes
+
+        def written() -> str:
+            arrays = {"root_positions": motion.root_positions, "rotations": motion.rotations}
+            kept = {name: np.ascontiguousarray(array, dtype="<f8") for name, array in arrays.items()}
+            return self._put(".motion", to_bytes(kept, {"fps": repr(motion.fps), "name": motion.name}))
+
+        return self._known(motion, written)
 
     def model(self, prior: Prior) -> str:
         """Store a model; return its name."""
@@ -134,11 +135,11 @@ class Store:
 
     def file(self, path: Path) -> str:
         """Store a copy of a file; return its name."""
-        about = path.stat()
+        now = path.stat().st_mtime_ns, path.stat().st_size
         stamp, name = self._files.get(path, (None, ""))
-        if stamp != (about.st_mtime_ns, about.st_size) or not self._has(name):
+        if stamp != now or not self._has(name):
             name = self._put(path.suffix.lower(), path.read_bytes())
-            self._files[path] = (about.st_mtime_ns, about.st_size), name
+            self._files[path] = now, name
         return name
 
     def part(self, name: str) -> bytes:
@@ -161,7 +162,20 @@ class Store:
 
     def read_motion(self, name: str, skeleton: Skeleton) -> Motion:
         """Load a motion."""
-        motion = _motion_of(self.part(name), skeleton, self._path)
+        from safetensors import SafetensorError
+        from safetensors.numpy import load as from_bytes
+
+        content, path = self.part(name), self._path
+        try:
+            frames = from_bytes(content)
+            size = int.from_bytes(content[:8], "little")
+            about = msgspec.json.decode(content[8 : 8 + size])["__metadata__"]
+            roots, turns, fps = frames["root_positions"], frames["rotations"], float(about["fps"])
+        except (SafetensorError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
+            raise ParseError(f"not a motion of a scene: {error}", path=path) from error
+        if any(array.dtype != np.float64 for array in (roots, turns)) or not 0.0 < fps <= 10_000.0:
+            raise ParseError(f"not a motion of a scene: {roots.dtype} at {fps} Hz", path=path)
+        motion = Motion(skeleton, fps, roots, turns, name=about.get("name", ""))
         self._names[motion] = name
         return motion
 
@@ -230,8 +244,6 @@ class Store:
             if database.execute("SELECT count(*) FROM poses").fetchone()[0] > MOST_POSES:
                 raise InvalidValueError(f"the library has room for {MOST_POSES} poses; remove some first")
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _rows(self, question: str, *values: object) -> list[Any]:
         """The rows that answer a question; none before anything was stored."""
         if not self._path.exists() and not _earlier_files(self.folder):
@@ -270,31 +282,22 @@ class Store:
             database.execute("PRAGMA synchronous = NORMAL")
             database.execute("PRAGMA foreign_keys = ON")
             database.execute(f"PRAGMA journal_size_limit = {JOURNAL}").fetchall()
+            taken: list[Path] = []
             if _version(database) == 0:
-                self._create(database)
+                with _transaction(database):
+                    if _version(database) == 0:  # else another studio was faster
+                        for statement in filter(str.strip, _TABLES.split(";")):
+                            database.execute(statement)
+                        taken = _take_over(database, self.folder)
+            for path in taken:
+                with suppress(OSError):
+                    path.unlink()
             if _version(database) > VERSION:
                 raise InvalidValueError(f"{self._path} was written by a newer Poise; upgrade")
         except BaseException:
             database.close()
             raise
         return database
-
-    def _create(self, database: sqlite3.Connection) -> None:
-        database.execute("BEGIN IMMEDIATE")
-        taken: list[Path] = []
-        try:
-            if _version(database) == 0:  # else another studio was faster
-                for statement in filter(str.strip, _TABLES.split(";")):
-                    database.execute(statement)
-                taken = _take_over(database, self.folder)
-            database.execute("COMMIT")
-        except BaseException:
-            with suppress(sqlite3.Error):
-                database.execute("ROLLBACK")
-            raise
-        for path in taken:
-            with suppress(OSError):
-                path.unlink()
 
 
 class SavedPose(msgspec.Struct):
@@ -325,11 +328,20 @@ class SavedPoses(msgspec.Struct):
     version: int = 1
 
 
-# --- private -------------------------------------------------------------------------------------------------------
-
-
 def _hashed(token: str) -> str:
     return hashlib.sha256(token.encode()).hexdigest()[:32]
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection) -> Iterator[None]:
+    database.execute("BEGIN IMMEDIATE")
+    try:
+        yield
+        database.execute("COMMIT")
+    except BaseException:
+        with suppress(sqlite3.Error):  # a full disk has ended it already
+            database.execute("ROLLBACK")
+        raise
 
 
 def _version(database: sqlite3.Connection) -> int:
@@ -401,27 +413,3 @@ def _poses_of(path: Path) -> list[SavedPose]:
         if len(turns) != len(saved.joints) or not all(np.linalg.norm(turn) > 0.5 for turn in turns):
             raise ParseError(f"the pose {saved.name!r} has not one rotation for each joint", path=path)
     return poses
-
-
-def _bytes_of(motion: Motion) -> bytes:
-    from safetensors.numpy import save as to_bytes
-
-    arrays = {"root_positions": motion.root_positions, "rotations": motion.rotations}
-    kept = {name: np.ascontiguousarray(array, dtype="<f8") for name, array in arrays.items()}
-    return to_bytes(kept, {"fps": repr(motion.fps), "name": motion.name})
-
-
-def _motion_of(content: bytes, skeleton: Skeleton, path: Path) -> Motion:
-    from safetensors import SafetensorError
-    from safetensors.numpy import load as from_bytes
-
-    try:
-        frames = from_bytes(content)
-        size = int.from_bytes(content[:8], "little")
-        about = msgspec.json.decode(content[8 : 8 + size])["__metadata__"]
-        roots, turns, fps = frames["root_positions"], frames["rotations"], float(about["fps"])
-    except (SafetensorError, msgspec.DecodeError, KeyError, TypeError, ValueError) as error:
-        raise ParseError(f"not a motion of a scene: {error}", path=path) from error
-    if any(array.dtype != np.float64 for array in (roots, turns)) or not 0.0 < fps <= 10_000.0:
-        raise ParseError(f"not a motion of a scene: {roots.dtype} at {fps} Hz", path=path)
-    return Motion(skeleton, fps, roots, turns, name=about.get("name", ""))

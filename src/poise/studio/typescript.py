@@ -91,14 +91,11 @@ def _type(annotation: Any) -> str:
     if origin in (UnionType, Union):
         return " | ".join(_type(part) for part in parts)
     if origin is list:
-        return f"{_grouped(_type(parts[0]))}[]"
+        one = _type(parts[0])
+        return f"({one})[]" if " | " in one else f"{one}[]"
     if origin is tuple:
         return f"[{', '.join(_type(part) for part in parts)}]"
     return _PLAIN.get(annotation) or annotation.__name__
-
-
-def _grouped(text: str) -> str:
-    return f"({text})" if " | " in text else text
 
 
 if __name__ == "__main__":

@@ -66,6 +66,11 @@ class Upload:
         """The original name."""
         return self.path.name
 
+    @property
+    def address(self) -> str:
+        """Where the page fetches it."""
+        return f"files/{self.id}/{self.name}"
+
 
 @dataclass(eq=False)
 class Arriving:
@@ -222,7 +227,16 @@ class OwnFolder:
     """A folder among the system's temporary files, with a lock that is released when the process dies."""
 
     def __init__(self) -> None:
-        _remove_what_was_left()
+        """Remove folders of dead processes; one without a lock file is just being created, or not ours."""
+        for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
+            try:
+                lock = os.open(folder / LOCK, os.O_RDWR)
+            except OSError:
+                continue
+            is_free = try_lock(lock)
+            os.close(lock)
+            if is_free:
+                shutil.rmtree(folder, ignore_errors=True)
         self.path = Path(tempfile.mkdtemp(prefix=PREFIX))
         self._lock = os.open(self.path / LOCK, os.O_RDWR | os.O_CREAT, 0o600)
         try_lock(self._lock)
@@ -233,19 +247,6 @@ class OwnFolder:
         if self._lock >= 0:
             os.close(self._lock)
         self._lock = -1
-
-
-def _remove_what_was_left() -> None:
-    """Remove folders of dead processes; one without a lock file is just being created, or not ours."""
-    for folder in Path(tempfile.gettempdir()).glob(f"{PREFIX}*"):
-        try:
-            lock = os.open(folder / LOCK, os.O_RDWR)
-        except OSError:
-            continue
-        is_free = try_lock(lock)
-        os.close(lock)
-        if is_free:
-            shutil.rmtree(folder, ignore_errors=True)
 
 
 def unpack(archive: Arriving, uploads: Uploads) -> list[Upload]:

@@ -2,41 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING, Annotated, Literal
 
 from msgspec import Meta
 
-from poise.studio.messages.scene import (
-    CLIPBOARD,
-    EASE,
-    Bearing,
-    Easing,
-    ExportFormat,
-    Feet,
-    Frame,
-    Key,
-    Kind,
-    Name,
-    PhotoPoint,
-    Pin,
-    Prop,
-    Quaternion,
-    RangeEdit,
-    SceneHandle,
-    Seq,
-    Share,
-    StyleKey,
-    Tangents,
-    Token,
-    TomlText,
-    Vec2,
-    Vec3,
-    Weight,
-    Wire,
-)  # fmt: skip
+from poise.studio.messages.scene import *
 
 
-class Hello(Wire, tag="hello"):
+class FromPage(Wire, tag=camel):
+    """What the page sends: every class of it is a message, with its name as its type."""
+
+
+class Hello(FromPage):
     """The first message of every connection; `known` are tokens of this browser's earlier sessions."""
 
     protocol: int
@@ -44,7 +23,7 @@ class Hello(Wire, tag="hello"):
     known: Annotated[list[Token], Meta(max_length=50)] = []
 
 
-class PutHandle(Wire, tag="putHandle"):
+class PutHandle(FromPage):
     """Add or change a handle: its target, pinning, softness. Omitted targets are the current positions."""
 
     handle: SceneHandle
@@ -52,13 +31,13 @@ class PutHandle(Wire, tag="putHandle"):
     gesture: Seq | None = None
 
 
-class RemoveHandle(Wire, tag="removeHandle"):
+class RemoveHandle(FromPage):
     """Remove a handle."""
 
     id: Name
 
 
-class Drag(Wire, tag="drag"):
+class Drag(FromPage):
     """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance."""
 
     seq: Seq
@@ -70,7 +49,7 @@ class Drag(Wire, tag="drag"):
     gesture: Seq | None = None
 
 
-class TurnJoints(Wire, tag="turnJoints"):
+class TurnJoints(FromPage):
     """Turn joints in the world, from where the gesture began; others keep their rotations. `ease` keys the pose."""
 
     seq: Seq
@@ -80,11 +59,11 @@ class TurnJoints(Wire, tag="turnJoints"):
     ease: Frame | None = None
 
 
-class CopyPose(Wire, tag="copyPose"):
+class CopyPose(FromPage):
     """Copy the current pose, for `takePose`."""
 
 
-class TakePose(Wire, tag="takePose"):
+class TakePose(FromPage):
     """Blend towards a pose of the library or the clipboard, with all joints or some; `ease` keys the result.
 
     The body keeps its place on the floor and its heading.
@@ -99,33 +78,33 @@ class TakePose(Wire, tag="takePose"):
     ease: Frame | None = None
 
 
-class AskPoses(Wire, tag="askPoses"):
+class AskPoses(FromPage):
     """Ask for the poses of the library that fit this body."""
 
 
-class KeepPose(Wire, tag="keepPose"):
+class KeepPose(FromPage):
     """Add the current pose to the library."""
 
     name: Name
 
 
-class DropPose(Wire, tag="dropPose"):
+class DropPose(FromPage):
     """Remove a pose from the library."""
 
     pose: Name
 
 
-class ExportPoses(Wire, tag="exportPoses"):
+class ExportPoses(FromPage):
     """Write the library as a file; the answer is `file`."""
 
 
-class OpenPoses(Wire, tag="openPoses"):
+class OpenPoses(FromPage):
     """Add the poses of an uploaded file to the library."""
 
     upload: Name
 
 
-class PutProp(Wire, tag="putProp"):
+class PutProp(FromPage):
     """Add, move or change a prop. Handles that are glued to it move along; with `ease` they are keyed."""
 
     seq: Seq
@@ -135,53 +114,53 @@ class PutProp(Wire, tag="putProp"):
     gesture: Seq | None = None
 
 
-class RemoveProp(Wire, tag="removeProp"):
+class RemoveProp(FromPage):
     """Remove a prop; handles that were glued to it stay where they are."""
 
     id: Name
 
 
-class SetFeet(Wire, tag="setFeet"):
+class SetFeet(FromPage):
     """Whether feet stay planted, stay above the floor, or are free."""
 
     feet: Feet
 
 
-class SetBearing(Wire, tag="setBearing"):
+class SetBearing(FromPage):
     """Switch the default behaviours of the body."""
 
     bearing: Bearing
 
 
-class SetLookAt(Wire, tag="setLookAt"):
+class SetLookAt(FromPage):
     """Set what the head looks at, or nothing."""
 
     target: Vec3 | None
 
 
-class SetConstraints(Wire, tag="setConstraints"):
+class SetConstraints(FromPage):
     """Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts."""
 
     text: TomlText
 
 
-class Mirror(Wire, tag="mirror"):
+class Mirror(FromPage):
     """Mirror the pose, its handles and what the head looks at."""
 
 
-class Undo(Wire, tag="undo"):
+class Undo(FromPage):
     """Undo one step."""
 
 
-class Redo(Wire, tag="redo"):
+class Redo(FromPage):
     """Redo one step."""
 
 
-class Reset(Wire, tag="reset"):
+class Reset(FromPage):
     """Remove all handles and take the model's own pose; it can be undone."""
 
 
-class ChooseModel(Wire, tag="chooseModel"):
+class ChooseModel(FromPage):
     """Use another prior with the same handles; the previous pose is sent as `ghost`.
 
     If the prior has another body, the scene starts again. If this clears a motion, it needs `clear`, else the
@@ -192,19 +171,19 @@ class ChooseModel(Wire, tag="chooseModel"):
     clear: bool = False
 
 
-class Blend(Wire, tag="blend"):
+class Blend(FromPage):
     """Use a blend of models of one skeleton, by weight."""
 
     weights: Annotated[list[Weight], Meta(min_length=1, max_length=16)]
 
 
-class AskLatentMap(Wire, tag="askLatentMap"):
+class AskLatentMap(FromPage):
     """Ask for the likelihood map of a style's latent space."""
 
     model: Name
 
 
-class DragLatent(Wire, tag="dragLatent"):
+class DragLatent(FromPage):
     """Take the pose of a point in the latent space; with `hold`, as close to it as the pinned handles allow."""
 
     seq: Seq
@@ -213,35 +192,35 @@ class DragLatent(Wire, tag="dragLatent"):
     last: bool = False
 
 
-class HoverLatent(Wire, tag="hoverLatent"):
+class HoverLatent(FromPage):
     """Show the pose of a point in the latent space, without taking it."""
 
     seq: Seq
     point: Vec2
 
 
-class SetTimeline(Wire, tag="setTimeline"):
+class SetTimeline(FromPage):
     """Set the length of the timeline in frames, and its frames per second."""
 
     fps: Annotated[float, Meta(ge=1.0, le=240.0)]
     frames: Annotated[int, Meta(ge=1, le=36_000)]
 
 
-class SetFrame(Wire, tag="setFrame"):
+class SetFrame(FromPage):
     """Show a frame."""
 
     frame: Frame
     seq: Seq | None = None
 
 
-class PutKey(Wire, tag="putKey"):
+class PutKey(FromPage):
     """Key a handle at a frame; omitted targets are the positions at that frame."""
 
     key: Key
     gesture: Seq | None = None
 
 
-class DragKey(Wire, tag="dragKey"):
+class DragKey(FromPage):
     """Move a key in space; the frames that it affects are solved again."""
 
     seq: Seq
@@ -249,7 +228,7 @@ class DragKey(Wire, tag="dragKey"):
     last: bool = False
 
 
-class RemoveKey(Wire, tag="removeKey"):
+class RemoveKey(FromPage):
     """Remove a key."""
 
     handle: Name
@@ -263,14 +242,14 @@ class KeyPlace(Wire):
     frame: Frame
 
 
-class MoveKeys(Wire, tag="moveKeys"):
+class MoveKeys(FromPage):
     """Move several keys in time."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
     by: Annotated[int, Meta(ge=-36_000, le=36_000)]
 
 
-class EaseKeys(Wire, tag="easeKeys"):
+class EaseKeys(FromPage):
     """Change the properties of keys: the frames over which they fade, their easing, and their tangents."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
@@ -279,13 +258,13 @@ class EaseKeys(Wire, tag="easeKeys"):
     tangents: Tangents | None = None
 
 
-class RemoveKeys(Wire, tag="removeKeys"):
+class RemoveKeys(FromPage):
     """Remove several keys."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
 
 
-class EditRange(Wire, tag="editRange"):
+class EditRange(FromPage):
     """Change the frames of a range and ease its ends; "cycle" makes it end in its first pose.
 
     A motion made of keys becomes a recording.
@@ -297,7 +276,7 @@ class EditRange(Wire, tag="editRange"):
     ease: Frame = EASE
 
 
-class AskAdvice(Wire, tag="askAdvice"):
+class AskAdvice(FromPage):
     """Ask for suggestions while nothing is dragged. The answer is `leftOpen`, with other possible poses if asked for.
 
     `looksLike` follows if a model fits and the scene has not changed meanwhile.
@@ -306,17 +285,17 @@ class AskAdvice(Wire, tag="askAdvice"):
     others: bool = False
 
 
-class TakeKind(Wire, tag="takeKind"):
+class TakeKind(FromPage):
     """Take another kind of pose, by its index in `leftOpen.kinds`; the joints that distinguish it are pinned."""
 
     number: Annotated[int, Meta(ge=0, le=100)]
 
 
-class AskContacts(Wire, tag="askContacts"):
+class AskContacts(FromPage):
     """Ask when feet stand and when hands hold something; the answer is `contacts`."""
 
 
-class LockContact(Wire, tag="lockContact"):
+class LockContact(FromPage):
     """Pin a foot or hand over the frames of a contact."""
 
     part: Name
@@ -325,36 +304,36 @@ class LockContact(Wire, tag="lockContact"):
     ease: Frame = EASE
 
 
-class PutPin(Wire, tag="putPin"):
+class PutPin(FromPage):
     """Pin a handle over a range of frames."""
 
     pin: Pin
 
 
-class RemovePin(Wire, tag="removePin"):
+class RemovePin(FromPage):
     """Remove a pin."""
 
     handle: Name
     first: Frame
 
 
-class PutStyleKey(Wire, tag="putStyleKey"):
+class PutStyleKey(FromPage):
     """Change the lane of styles at a frame."""
 
     key: StyleKey
 
 
-class RemoveStyleKey(Wire, tag="removeStyleKey"):
+class RemoveStyleKey(FromPage):
     """Remove a change of style."""
 
     frame: Frame
 
 
-class SolveTimeline(Wire, tag="solveTimeline"):
+class SolveTimeline(FromPage):
     """Solve the whole timeline, with every style of the lane and the fine model."""
 
 
-class OpenPhoto(Wire, tag="openPhoto"):
+class OpenPhoto(FromPage):
     """Use an uploaded image; its size in pixels."""
 
     upload: Name
@@ -362,7 +341,7 @@ class OpenPhoto(Wire, tag="openPhoto"):
     height: Annotated[int, Meta(ge=1, le=20_000)]
 
 
-class MovePoint(Wire, tag="movePoint"):
+class MovePoint(FromPage):
     """Place or move the point of a joint in the photo."""
 
     seq: Seq
@@ -370,35 +349,35 @@ class MovePoint(Wire, tag="movePoint"):
     last: bool = False
 
 
-class RemovePoint(Wire, tag="removePoint"):
+class RemovePoint(FromPage):
     """Remove a point of the photo."""
 
     joint: Name
 
 
-class ChooseAlternative(Wire, tag="chooseAlternative"):
+class ChooseAlternative(FromPage):
     """Take one of the poses that fit the photo, by its index in `photo.alternatives`."""
 
     number: Annotated[int, Meta(ge=0, le=100)]
 
 
-class ClosePhoto(Wire, tag="closePhoto"):
+class ClosePhoto(FromPage):
     """Close the photo; the pose stays."""
 
 
-class OpenTake(Wire, tag="openTake"):
+class OpenTake(FromPage):
     """Load an uploaded recording of markers (C3D, TRC)."""
 
     upload: Name
 
 
-class OpenVideo(Wire, tag="openVideo"):
+class OpenVideo(FromPage):
     """Solve the body of the person in an uploaded video and put it on the timeline."""
 
     upload: Name
 
 
-class HideMarker(Wire, tag="hideMarker"):
+class HideMarker(FromPage):
     """Hide a marker of the take over a range of frames, or show it again."""
 
     marker: Name
@@ -407,11 +386,11 @@ class HideMarker(Wire, tag="hideMarker"):
     hidden: bool = True
 
 
-class FillTake(Wire, tag="fillTake"):
+class FillTake(FromPage):
     """Fill the gaps of the take, with a style learned from its well-seen part."""
 
 
-class Perform(Wire, tag="perform"):
+class Perform(FromPage):
     """Let the body follow a performer, from one of: a stream of markers, videos, cameras, the page's webcam.
 
     `stream` is a UDP port, or HOST:PORT, on which frames of markers arrive as lines of JSON or CSV, or a feed such as
@@ -432,18 +411,18 @@ class Perform(Wire, tag="perform"):
     hue: Annotated[str, Meta(max_length=500)] = ""
 
 
-class WebcamPicture(Wire, tag="webcamPicture"):
+class WebcamPicture(FromPage):
     """One picture of the page's webcam (JPEG), and its time in milliseconds by the page's clock."""
 
     jpeg: Annotated[bytes, Meta(max_length=900_000)]
     taken: float
 
 
-class StopPerforming(Wire, tag="stopPerforming"):
+class StopPerforming(FromPage):
     """End the performance, and put it on the timeline."""
 
 
-class Learn(Wire, tag="learn"):
+class Learn(FromPage):
     """Learn a model from uploaded motions, and use it."""
 
     name: Name
@@ -451,26 +430,26 @@ class Learn(Wire, tag="learn"):
     uploads: Annotated[list[Name], Meta(min_length=1, max_length=50)]
 
 
-class OpenModel(Wire, tag="openModel"):
+class OpenModel(FromPage):
     """Add an uploaded model, and use it."""
 
     upload: Name
 
 
-class RenameModel(Wire, tag="renameModel"):
+class RenameModel(FromPage):
     """Rename a model of this page."""
 
     model: Name
     name: Name
 
 
-class ExportModel(Wire, tag="exportModel"):
+class ExportModel(FromPage):
     """Write a model as a file; the answer is `file`."""
 
     model: Name
 
 
-class OpenClip(Wire, tag="openClip"):
+class OpenClip(FromPage):
     """Put an uploaded motion on the timeline, with its own skeleton or retargeted to the current body.
 
     A character is shown with its own mesh; without a motion it stands in its rest pose.
@@ -480,110 +459,44 @@ class OpenClip(Wire, tag="openClip"):
     onto_body: bool = False
 
 
-class OpenScript(Wire, tag="openScript"):
+class OpenScript(FromPage):
     """Put the keys and pins of an uploaded keyframe script on the timeline."""
 
     upload: Name
 
 
-class OpenScene(Wire, tag="openScene"):
+class OpenScene(FromPage):
     """Open an uploaded scene."""
 
     upload: Name
 
 
-class OpenKept(Wire, tag="openKept"):
+class OpenKept(FromPage):
     """Open the saved scene of an earlier session, by its token."""
 
     token: Token
 
 
-class Cancel(Wire, tag="cancel"):
+class Cancel(FromPage):
     """End a long task, by the `task` of its `progress`; its results so far are kept."""
 
     task: Name
 
 
-class Export(Wire, tag="export"):
+class Export(FromPage):
     """Write the pose, or the whole timeline, as a file; the answer is `file`."""
 
     format: ExportFormat
     whole: bool = False
 
 
-class StreamOut(Wire, tag="streamOut"):
+class StreamOut(FromPage):
     """Send every pose as VMC over OSC to HOST:PORT, or stop."""
 
     to: Annotated[str, Meta(max_length=200)] | None
 
 
-ClientMessage = (
-    Hello
-    | PutHandle
-    | RemoveHandle
-    | Drag
-    | TurnJoints
-    | CopyPose
-    | TakePose
-    | AskPoses
-    | KeepPose
-    | DropPose
-    | ExportPoses
-    | OpenPoses
-    | PutProp
-    | RemoveProp
-    | SetFeet
-    | SetBearing
-    | SetLookAt
-    | SetConstraints
-    | Mirror
-    | Undo
-    | Redo
-    | Reset
-    | ChooseModel
-    | Blend
-    | AskLatentMap
-    | DragLatent
-    | HoverLatent
-    | SetTimeline
-    | SetFrame
-    | PutKey
-    | DragKey
-    | RemoveKey
-    | MoveKeys
-    | EaseKeys
-    | RemoveKeys
-    | EditRange
-    | AskAdvice
-    | TakeKind
-    | AskContacts
-    | LockContact
-    | PutPin
-    | RemovePin
-    | PutStyleKey
-    | RemoveStyleKey
-    | SolveTimeline
-    | OpenPhoto
-    | MovePoint
-    | RemovePoint
-    | ChooseAlternative
-    | ClosePhoto
-    | OpenTake
-    | OpenVideo
-    | HideMarker
-    | FillTake
-    | Perform
-    | WebcamPicture
-    | StopPerforming
-    | Learn
-    | OpenModel
-    | RenameModel
-    | ExportModel
-    | OpenClip
-    | OpenScript
-    | OpenScene
-    | OpenKept
-    | Cancel
-    | Export
-    | StreamOut
-)
+if TYPE_CHECKING:
+    ClientMessage = FromPage
+else:
+    ClientMessage = reduce(or_, FromPage.__subclasses__())

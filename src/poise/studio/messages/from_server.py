@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from poise.studio.messages.scene import (
-    Kind,
-    PerformingStep,
-    Scene,
-    Status,
-    Wire,
-    without_folders,
-)  # fmt: skip
+from functools import reduce
+from operator import or_
+from typing import TYPE_CHECKING
+
+from poise.studio.messages.scene import *
+
+
+class FromServer(Wire, tag=camel):
+    """What the server sends: every class of it is a message, with its name as its type."""
 
 
 class Joint(Wire):
@@ -58,7 +59,7 @@ class Opening(Wire):
     upload: str
 
 
-class Welcome(Wire, tag="welcome"):
+class Welcome(FromServer):
     """The answer to `hello`; keep the token to resume."""
 
     protocol: int
@@ -81,13 +82,13 @@ class Kept(Wire):
     words: str
 
 
-class KeptScenes(Wire, tag="keptScenes"):
+class KeptScenes(FromServer):
     """The saved scenes, newest first."""
 
     scenes: list[Kept]
 
 
-class Models(Wire, tag="models"):
+class Models(FromServer):
     """All models to choose from."""
 
     models: list[Model]
@@ -104,7 +105,7 @@ class Skin(Wire):
     matrices: bytes
 
 
-class BodyShown(Wire, tag="body"):
+class BodyShown(FromServer, tag="body"):
     """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
 
     Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
@@ -124,13 +125,13 @@ class BodyShown(Wire, tag="body"):
     skins: list[Skin] = []
 
 
-class SceneChanged(Wire, tag="scene"):
+class SceneChanged(FromServer, tag="scene"):
     """The current scene."""
 
     scene: Scene
 
 
-class SolvedPose(Wire, tag="pose"):
+class SolvedPose(FromServer, tag="pose"):
     """The current pose: the world transforms of all joints, the residuals of the handles, and the likelihood.
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
@@ -154,21 +155,21 @@ class SolvedPose(Wire, tag="pose"):
     jumps: bool
 
 
-class Ghost(Wire, tag="ghost"):
+class Ghost(FromServer):
     """The previous pose and its model; an empty `world` removes it."""
 
     world: bytes
     model: str
 
 
-class HoverPose(Wire, tag="hoverPose"):
+class HoverPose(FromServer):
     """The pose of the point of the latent space under the pointer."""
 
     seq: int
     world: bytes
 
 
-class LatentMap(Wire, tag="latentMap"):
+class LatentMap(FromServer):
     """The likelihood map of a latent space: float32 (height, width), from the bottom row up.
 
     `extent` is left, right, bottom, top. Training points are float32 (n, 2), in order of time, `active` uint8 (n). The
@@ -185,7 +186,7 @@ class LatentMap(Wire, tag="latentMap"):
     cylinder: bool
 
 
-class MotionRange(Wire, tag="motion"):
+class MotionRange(FromServer, tag="motion"):
     """World transforms of the frames from `first`, float32 (frames, joints, 7), and the status of each frame.
 
     `unmet` are frames whose hard targets are missed; `paths` hold each keyed handle's way, float32 (frames, 3), in the
@@ -210,14 +211,14 @@ class KeptPose(Wire):
     world: bytes
 
 
-class KeptPoses(Wire, tag="poses"):
+class KeptPoses(FromServer, tag="poses"):
     """The poses of the library for this skeleton; `others` counts those of other skeletons."""
 
     poses: list[KeptPose]
     others: int
 
 
-class LeftOpen(Wire, tag="leftOpen"):
+class LeftOpen(FromServer):
     """The joint whose handle would reduce the uncertainty most, and other possible poses.
 
     The first of these are of other kinds, the likeliest first; `kinds` are their shares.
@@ -229,13 +230,13 @@ class LeftOpen(Wire, tag="leftOpen"):
     kinds: list[float] = []
 
 
-class LooksLike(Wire, tag="looksLike"):
+class LooksLike(FromServer):
     """The model of one action that the pose clearly looks like, if it is not in use."""
 
     model: str | None
 
 
-class AnotherBody(Wire, tag="anotherBody"):
+class AnotherBody(FromServer):
     """The chosen model has another body, and using it would clear the motion on the timeline."""
 
     model: str
@@ -250,20 +251,20 @@ class Contact(Wire):
     last: int
 
 
-class ContactsFound(Wire, tag="contacts"):
+class ContactsFound(FromServer, tag="contacts"):
     """All contacts of the motion."""
 
     contacts: list[Contact]
 
 
-class PhotoSolved(Wire, tag="photo"):
+class PhotoSolved(FromServer, tag="photo"):
     """The joints in the photo, float32 (joints, 2) in pixels, and all poses that fit."""
 
     pixels: bytes
     alternatives: list[bytes]
 
 
-class Take(Wire, tag="take"):
+class Take(FromServer):
     """A recording of markers: names, and positions float32 (frames, markers, 3), NaN where one is missing.
 
     `filled` is as long, with what was missing filled in where the take has been filled, and `deviations` float32
@@ -279,7 +280,7 @@ class Take(Wire, tag="take"):
     deviations: bytes
 
 
-class Performing(Wire, tag="performing"):
+class Performing(FromServer):
     """The state of a performance: its source, the visible markers, and the latency.
 
     Latencies are milliseconds from when a frame arrived (or all its pictures had) until its pose was on its way, the
@@ -302,7 +303,7 @@ class Performing(Wire, tag="performing"):
         self.notes = [without_folders(note) for note in self.notes]
 
 
-class Progress(Wire, tag="progress"):
+class Progress(FromServer):
     """The progress of a long task; at share 1 it is done. `curve` is the learning curve so far, if there is one."""
 
     task: str
@@ -311,7 +312,7 @@ class Progress(Wire, tag="progress"):
     curve: list[float]
 
 
-class FileReady(Wire, tag="file"):
+class FileReady(FromServer, tag="file"):
     """A file to fetch, once, from this address."""
 
     name: str
@@ -319,7 +320,7 @@ class FileReady(Wire, tag="file"):
     size: int
 
 
-class Refusal(Wire, tag="error"):
+class Refusal(FromServer, tag="error"):
     """An error, in words for the user; `about` is the type of the refused message."""
 
     words: str
@@ -330,26 +331,7 @@ class Refusal(Wire, tag="error"):
         self.words = without_folders(self.words)
 
 
-ServerMessage = (
-    Welcome
-    | KeptScenes
-    | Models
-    | BodyShown
-    | SceneChanged
-    | SolvedPose
-    | Ghost
-    | HoverPose
-    | LatentMap
-    | MotionRange
-    | KeptPoses
-    | LeftOpen
-    | LooksLike
-    | AnotherBody
-    | ContactsFound
-    | PhotoSolved
-    | Take
-    | Performing
-    | Progress
-    | FileReady
-    | Refusal
-)
+if TYPE_CHECKING:
+    ServerMessage = FromServer
+else:
+    ServerMessage = reduce(or_, FromServer.__subclasses__())

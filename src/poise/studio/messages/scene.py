@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import msgspec
 from msgspec import Meta
@@ -41,11 +41,21 @@ PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
 PropSize = tuple[Metres, Metres, Metres]
 RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
+AnyWire = TypeVar("AnyWire", bound="Wire")
 ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
 
 
 class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
     """What all messages share."""
+
+    def with_(self: AnyWire, **changes: Any) -> AnyWire:
+        """The same with these changes."""
+        return msgspec.structs.replace(self, **changes)
+
+
+def camel(name: str) -> str:
+    """The name of a class as it is on the wire."""
+    return name[0].lower() + name[1:]
 
 
 class Part(Wire, forbid_unknown_fields=False):

@@ -8,38 +8,23 @@ from concurrent.futures import ThreadPoolExecutor
 
 from poise.apps.posing import next_handles, others_possible
 from poise.errors import InvalidValueError
-from poise.solvers.solution import Solution
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
+from poise.studio.messages import SceneHandle
 from poise.studio.models import Entry
-from poise.studio.session import Answer, Handler, Session
+from poise.studio.session import Answer, Panel
 from poise.studio.solving import Poser, planted, vec3
 from poise.studio.state import Placed, State
 
 FITTING = 25.0  # percentile among an action's own poses from which handles look like it
 CLEAR = 2.0  # ratio to any other action
-TELLING = (
-    "pelvis",
-    "head",
-    "left_foot",
-    "right_foot",
-    "left_hand",
-    "right_hand",
-)  # roles that differ by kind
+TELLING = ("pelvis", "head", "left_foot", "right_foot", "left_hand", "right_hand")  # differ by kind
 SAME = 0.1  # metres by which these joints may differ within one kind of pose
 _LOOKING = ThreadPoolExecutor(1, thread_name_prefix="poise-advice")
 
 
-class AdvicePanel:
+class AdvicePanel(Panel):
     """Answers when idle; slow answers come later, unless something was changed by then."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {messages.AskAdvice: self.advise, messages.TakeKind: self.take_kind}
 
     def advise(self, message: messages.AskAdvice) -> Answer:
         """The uncertainty at once; a matching action as soon as it is found."""
@@ -49,7 +34,12 @@ class AdvicePanel:
         if not state.weights:
             _LOOKING.submit(self._look_for_an_action, state)
         solution = self._session.poser.solve(state).solution
-        return [nothing if solution.posterior_of is None else _left_open(solution, others=message.others)]
+        if solution.posterior_of is None:
+            return [nothing]
+        joint, share = next(iter(next_handles(solution)), (None, 0.0))
+        ghosts = [world_of_pose(ghost) for ghost in others_possible(solution)] if message.others else []
+        kinds = [round(kind.share, 4) for kind in solution.uncertainty.kinds[: len(ghosts)]] if ghosts else []
+        return [messages.LeftOpen(joint=joint, share=share, others=ghosts, kinds=kinds)]
 
     def take_kind(self, message: messages.TakeKind) -> Answer:
         """Another kind of pose; joints that would not stay where it has them are pinned, one by one."""
@@ -67,8 +57,7 @@ class AdvicePanel:
             joint = max(joints, key=lambda one: off[one])
             if off[joint] < SAME:
                 break
-            handle = messages.SceneHandle(id=joint, joint=joint, position=vec3(places[joint]))
-            state = state.with_handle(handle)
+            state = state.with_handle(SceneHandle(id=joint, joint=joint, position=vec3(places[joint])))
             solved = poser.solve(state)
         return self._session.commit(state.with_(placed=solved.placed), solved)
 
@@ -95,10 +84,3 @@ class AdvicePanel:
                 solved = poser.solve(state.with_(model=entry.id), afresh=True)
                 if solved.solution.reached and solved.percentile is not None:
                     yield solved.percentile, entry
-
-
-def _left_open(solution: Solution, *, others: bool) -> messages.LeftOpen:
-    joint, share = next(iter(next_handles(solution)), (None, 0.0))
-    ghosts = [world_of_pose(ghost) for ghost in others_possible(solution)] if others else []
-    kinds = [round(kind.share, 4) for kind in solution.uncertainty.kinds[: len(ghosts)]] if others else []
-    return messages.LeftOpen(joint=joint, share=share, others=ghosts, kinds=kinds)

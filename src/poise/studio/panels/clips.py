@@ -1,11 +1,21 @@
-"""Put a whole motion on the timeline: an opened clip, a solved take, or a performance."""
+"""Motions from outside on the timeline: clips, takes of markers with gaps to fill, a person in a video."""
 
 from __future__ import annotations
 
+from contextlib import suppress
+from dataclasses import dataclass, replace
+
 import numpy as np
+from jaxtyping import Float
 
 from poise.apps.learning import read_motion
 from poise.apps.retargeting import retarget as onto
+from poise.apps.retargeting import roles_beside
+from poise.apps.video import capture as solve_video
+from poise.apps.video import watch_videos
+from poise.capture.filling import Filled
+from poise.capture.markers import fill_gaps, solve, template
+from poise.capture.matching import MatchedTake, read_take
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import write
 from poise.geometry import rotations
@@ -18,17 +28,28 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.skeleton import Pose
 from poise.solvers.bearing import heading_of
 from poise.studio import messages
+from poise.studio.arrays import packed
 from poise.studio.correcting import at_frame
-from poise.studio.jobs import Report
+from poise.studio.jobs import Done, Report
 from poise.studio.layers import Layers
 from poise.studio.models import Entry
-from poise.studio.session import Answer, Session
+from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import planted
 from poise.studio.state import Placed, empty_timeline
-from poise.studio.uploads import Upload, Uploads
+from poise.types import Array
 
 MOST_FRAMES = 36_000
+STEPS = {
+    "fitting the body": (0.0, 0.3), "solving what is well seen": (0.3, 0.5), "learning the style": (0.5, 0.6)
+}  # fmt: skip
+SOLVING = (0.6, 0.95)
 HALF_TURN = np.array([0.0, 0.0, 1.0, 0.0])  # about the vertical
+
+
+def check_length(name: str, frames: int) -> None:
+    """Refuse a motion that is longer than a timeline."""
+    if frames > MOST_FRAMES:
+        raise InvalidValueError(f"{name} has {frames} frames; the studio shows up to {MOST_FRAMES}")
 
 
 def on_a_body(
@@ -50,47 +71,14 @@ def on_a_body(
     return retarget(clip, prior.space.skeleton), prior
 
 
-def drawable(clip: Motion, upload: Upload, uploads: Uploads) -> tuple[Motion, Upload]:
-    """The clip of a character, and its file for drawing: a GLB beside one that is not glTF."""
-    if not clip.origin.character or clip.origin.format == "gltf":
-        return clip, upload
-    drawn = write(clip, upload.path.with_name(f"{upload.name}.glb"))
-    return read_motion(drawn), uploads.keep(drawn, owner=upload.owner)
-
-
 def _prior_of(clip: Motion) -> Prior:
     """The universal prior on the body of a clip; if it is not a person, a prior of its own motion."""
-    try:
+    with suppress(PoiseError):
         return UniversalPrior(clip.skeleton)
-    except PoiseError:
-        return _learned(clip)
-
-
-def _learned(clip: Motion) -> Prior:
     try:
         return learn([clip], "gaussian")
     except PoiseError as error:
         raise InvalidValueError(f"{error}; put the clip onto the body that is shown instead") from error
-
-
-def shown_as_itself(session: Session, body: Motion, entry: Entry) -> Answer:
-    """A character in its own pose, facing the front, posed by the universal prior, as one step of undo."""
-    pose = _from_the_front(body[0])
-    state = session.state.with_(
-        model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None, placed=Placed(pose),
-        layers=None, smooth=True, anchors=planted(pose), by_hand=False, timeline=empty_timeline(),
-    )  # fmt: skip
-    return session.begin_with(state)
-
-
-def _from_the_front(pose: Pose) -> Pose:
-    """A pose rotated about its root if it faces away, as characters of VRM 0 do."""
-    heading = heading_of(pose)
-    if heading is None or heading[2] > -0.5:
-        return pose
-    turned = pose.rotations.copy()
-    turned[0] = rotations.multiply(HALF_TURN, turned[0])
-    return Pose(pose.skeleton, pose.root_position * (-1.0, 1.0, -1.0), turned)
 
 
 def put_on_timeline(
@@ -103,9 +91,168 @@ def put_on_timeline(
     )  # fmt: skip
     state = session.state
     if entry is not None or not motion.skeleton.same_topology(state.pose.skeleton):
-        entry = entry or next(
-            each for each in session.models.learned if each.skeleton.same_topology(motion.skeleton)
-        )
+        skeleton = motion.skeleton
+        entry = entry or next(one for one in session.models.learned if one.skeleton.same_topology(skeleton))
         state = state.with_(model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None)
     state = state.with_(timeline=timeline, layers=Layers(motion), smooth=True)
     return session.begin_with(at_frame(state, 0))
+
+
+@dataclass(frozen=True, eq=False)
+class Opened:
+    """A take as recorded, its hidden points, and the filled result."""
+
+    take: MatchedTake
+    hidden: Float[Array, "frames markers"]
+    filled: Filled | None = None
+
+    @property
+    def seen(self) -> Float[Array, "frames markers 3"]:
+        """Mask of the visible points."""
+        return np.where(self.hidden[..., None] > 0, np.nan, self.take.markers.points)
+
+
+class CapturePanel(Panel):
+    """One take."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._opened: Opened | None = None
+
+    def open(self, message: messages.OpenTake) -> Answer:
+        """Open a take; its labels are matched to a body in the background."""
+        session = self._session
+        path = session.path(message.upload)
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            take = read_take(path, template())
+            check_length(path.name, len(take))
+
+            def opened() -> Answer:
+                self._opened = Opened(take, np.zeros(take.markers.points.shape[:2]))
+                return [self._told()]
+
+            return Done(opened)
+
+        return [session.jobs.start("openTake", f"opening {path.name}", work)]
+
+    def open_clip(self, message: messages.OpenClip) -> Answer:
+        """Open a recorded motion to play and correct; if no model has its skeleton, one is learned from it."""
+        session = self._session
+        upload = session.uploads.find(message.upload, owner=session.token)
+        path = upload.path
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            clip, file = read_motion(path), upload
+            if clip.origin.character and clip.origin.format != "gltf" and not message.onto_body:
+                drawn = write(clip, path.with_name(f"{upload.name}.glb"))  # what the page can draw
+                clip, file = read_motion(drawn), session.uploads.keep(drawn, owner=upload.owner)
+            given = roles_beside(path, clip.skeleton) if clip.origin.character else {}
+            clip = replace(clip, skeleton=clip.skeleton.with_roles(**given)) if given else clip
+            check_length(path.name, len(clip))
+            motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
+
+            def take() -> Answer:
+                if prior is None:
+                    return put_on_timeline(session, motion, path.name)
+                character = file if motion.origin.character else None
+                entry = session.models.add(prior, path.stem, character=character)
+                if character is None or len(motion) > 1:
+                    return [session.listed(), *put_on_timeline(session, motion, path.name, entry=entry)]
+                # A character in its own pose, facing the front, posed by the universal prior.
+                pose = motion[0]
+                heading = heading_of(pose)
+                if heading is not None and heading[2] <= -0.5:  # it faces away, as characters of VRM 0 do
+                    turned = pose.rotations.copy()
+                    turned[0] = rotations.multiply(HALF_TURN, turned[0])
+                    pose = Pose(pose.skeleton, pose.root_position * (-1.0, 1.0, -1.0), turned)
+                state = session.state.with_(
+                    model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None,
+                    placed=Placed(pose), layers=None, smooth=True, anchors=planted(pose), by_hand=False,
+                    timeline=empty_timeline(),
+                )  # fmt: skip
+                return [session.listed(), *session.begin_with(state)]
+
+            return Done(take)
+
+        return [session.jobs.start("openClip", f"opening {path.name}", work)]
+
+    def open_video(self, message: messages.OpenVideo) -> Answer:
+        """Solve the largest person in a video in the background and put it on the timeline."""
+        session = self._session
+        path = session.path(message.upload)
+        if not template().same_topology(session.state.pose.skeleton):
+            raise InvalidValueError(
+                "a person in a video is solved on the performer's body; choose People as the model"
+            )
+
+        def work(report: Report) -> Done:
+            take = watch_videos([str(path)], progress=lambda _, done, total: report(0.7 * done / total))
+            check_length(path.name, take.people.frames)
+            found = solve_video(
+                take, person=1, progress=lambda _, done, total: report(0.7 + 0.3 * done / total)
+            )
+            return Done(lambda: put_on_timeline(session, replace(found.motion, name=path.stem)))
+
+        return [session.jobs.start("openVideo", f"finding the person in {path.name}", work)]
+
+    def hide(self, message: messages.HideMarker) -> Answer:
+        """Hide a marker in a range of frames, or show it again."""
+        opened = self._take()
+        marker = opened.take.markers.index(message.marker)
+        if not message.first <= message.last < len(opened.take):
+            raise InvalidValueError(
+                f"the take has frames 0 to {len(opened.take) - 1}; got {message.first} to {message.last}"
+            )
+        hidden = opened.hidden.copy()
+        if message.hidden:
+            hidden[message.first : message.last + 1, marker] = 1
+        else:
+            first = end = message.first
+            while first > 0 and hidden[first - 1, marker]:
+                first -= 1
+            while end < len(hidden) and hidden[end, marker]:
+                end += 1
+            hidden[first:end, marker] = 0
+        self._opened = replace(opened, hidden=hidden, filled=None)
+        return [self._told()]
+
+    def fill(self, _: messages.FillTake) -> Answer:
+        """Solve the body through the take and fill its gaps, in the background."""
+        opened, session = self._take(), self._session
+
+        def work(report: Report) -> Done:
+            def progress(what: str, done: int, total: int) -> None:
+                low, high = STEPS.get(what, SOLVING)
+                report(low + (high - low) * done / max(total, 1))
+
+            seen = replace(opened.take.markers, points=opened.seen)
+            capture = solve(replace(opened.take, markers=seen), progress=progress)
+            filled, motion = fill_gaps(capture), capture.motion
+
+            def take() -> Answer:
+                if self._opened is not opened:
+                    return []
+                self._opened = replace(opened, filled=filled)
+                fits = motion.skeleton.same_topology(session.state.pose.skeleton)
+                return [self._told(), *(put_on_timeline(session, motion) if fits else [])]
+
+            return Done(take)
+
+        return [session.jobs.start("fillTake", f"filling {opened.take.markers.name}", work)]
+
+    def _take(self) -> Opened:
+        if self._opened is None:
+            raise InvalidValueError("open a take first")
+        return self._opened
+
+    def _told(self) -> messages.Take:
+        opened = self._take()
+        markers, filled = opened.take.markers, opened.filled
+        return messages.Take(
+            name=markers.name, fps=markers.fps, frames=len(markers), markers=list(markers.labels),
+            positions=packed(opened.seen), filled=b"" if filled is None else packed(filled.points),
+            deviations=b"" if filled is None else packed(np.where(filled.measured, 0.0, filled.sigmas)),
+        )  # fmt: skip

@@ -11,7 +11,6 @@ import numpy as np
 
 from poise.apps.outputs import save
 from poise.errors import InvalidValueError
-from poise.motion.motion import Motion
 from poise.pictures import draw_pose
 from poise.pictures import save as save_picture
 from poise.priors.model_file import save as save_model
@@ -19,67 +18,56 @@ from poise.priors.registry import Storable
 from poise.studio import messages
 from poise.studio.jobs import Done, Report
 from poise.studio.panels.performing import brought_back
-from poise.studio.session import Answer, Handler, Session
-from poise.studio.state import State
+from poise.studio.session import Answer, Panel
 
 
-class FilesPanel:
+class FilesPanel(Panel):
     """Exports and imports."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.Export: self.export,
-            messages.ExportModel: self.export_model,
-            messages.OpenScene: self.open_scene,
-            messages.OpenKept: self.open_kept,
-            messages.Cancel: self.cancel,
-        }
 
     def export(self, message: messages.Export) -> Answer:
         """Start writing a file, which the page then fetches."""
         session, state = self._session, self._session.state
         entry = session.poser.entry_of(state)
-        name = f"{_plain(entry.name)}.{message.format}"
         onto = None if entry.character is None else entry.character.path
 
         def write(path: Path, report: Report) -> None:
+            """A picture of the pose with its handles, or a motion: one frame without the timeline.
+
+            A character with a mesh is drawn as itself, and as GLB the motion is written into its own file.
+            """
+            motion = state.motion if message.whole else None
             if message.format == "scene":
                 session.files.write(state, path)
+            elif message.format == "png" and motion is None and onto is None:
+                placed = [handle for handle in state.handles if handle.position is not None]
+                handles = {handle.joint: np.array(handle.position) for handle in placed}
+                save_picture(draw_pose(state.pose, handles=handles), path)
             else:
-                _write(path, state, state.motion if message.whole else None, onto, report)
+                shown = state.pose if motion is None else motion
+                save(shown, path, onto=onto, progress=lambda done, all_: report(done / max(all_, 1)))
 
-        return self._written("export", name, write)
+        return self._written("export", f"{_plain(entry.name)}.{message.format}", write)
 
     def export_model(self, message: messages.ExportModel) -> Answer:
         """Start writing a model."""
         entry = self._session.models[message.model]
         if entry.is_plain:
             raise InvalidValueError("plain IK is not a learned model and cannot be saved")
-        return self._written(
-            "exportModel",
-            f"{_plain(entry.name)}.poise",
-            lambda path, _: save_model(cast(Storable, entry.prior), path),
-        )
+        model = cast(Storable, entry.prior)
+        name = f"{_plain(entry.name)}.poise"
+        return self._written("exportModel", name, lambda path, _: save_model(model, path))
 
     def open_scene(self, message: messages.OpenScene) -> Answer:
         """Open the scene of a file, as one step of undo."""
-        session = self._session
-        path = session.uploads.find(message.upload, owner=session.token).path
+        path = self._session.path(message.upload)
         return self._opened(lambda: path)
 
     def open_kept(self, message: messages.OpenKept) -> Answer:
         """Open the saved scene of an earlier session, as one step of undo."""
-        autosave = self._session.autosave
-        if not autosave.has(message.token):
+        autosave, token = self._session.autosave, message.token
+        if not autosave.has(token):
             raise InvalidValueError("that session was not kept")
-        return self._opened(
-            lambda: autosave.find(message.token), lambda: brought_back(self._session, message.token)
-        )
+        return self._opened(lambda: autosave.find(token), lambda: brought_back(self._session, token))
 
     def cancel(self, message: messages.Cancel) -> Answer:
         """Stop a long task."""
@@ -97,8 +85,7 @@ class FilesPanel:
             state = session.files.opened(scene, session.state)
 
             def take() -> Answer:
-                models = messages.Models(models=session.models.described())
-                answer = [models, *session.begin_with(state)]
+                answer = [session.listed(), *session.begin_with(state)]
                 for restored in session.restorers:
                     answer += restored(state)
                 return answer + then()
@@ -113,33 +100,9 @@ class FilesPanel:
 
         def work(report: Report) -> Done:
             write(path, report)
-            return Done(lambda: [self._ready(path)])
+            return Done(lambda: [session.offered(path)])
 
         return [session.jobs.start(task, f"writing {name}", work)]
-
-    def _ready(self, path: Path) -> messages.FileReady:
-        upload = self._session.uploads.keep(path, owner=self._session.token)
-        address = f"files/{upload.id}/{path.name}"
-        return messages.FileReady(name=path.name, address=address, size=upload.size)
-
-
-def _write(path: Path, state: State, motion: Motion | None, onto: Path | None, report: Report) -> None:
-    """A picture of the pose with its handles, or a motion: one frame without the timeline.
-
-    A character with a mesh is drawn as itself, and as GLB the motion is written into its own file.
-    """
-    if path.suffix == ".png" and motion is None and onto is None:
-        handles = {
-            handle.joint: np.array(handle.position) for handle in state.handles if handle.position is not None
-        }
-        save_picture(draw_pose(state.pose, handles=handles), path)
-    else:
-        save(
-            motion if motion is not None else state.pose,
-            path,
-            onto=onto,
-            progress=lambda done, all_: report(done / max(all_, 1)),
-        )
 
 
 def _plain(name: str) -> str:

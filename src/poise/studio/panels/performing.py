@@ -1,4 +1,4 @@
-"""Live performance: the body follows a performer by markers or pictures, and the timeline records it."""
+"""Live: the body follows a performer, whom the timeline records, and every pose shown is sent over OSC."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ from threading import Thread
 
 import numpy as np
 
+from poise.apps.streaming import VmcSender, address_from_text
 from poise.capture.feeds import is_feed
 from poise.capture.journal import Journal, cut_off, journal_of
 from poise.capture.performance import PerformedFrame, Shortfall, motion_of
@@ -24,8 +25,8 @@ from poise.studio.arrays import packed
 from poise.studio.live import CameraViews, FeedMarkers, LiveSource, PagePictures, UdpMarkers
 from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
-from poise.studio.session import Answer, Handler, Session
-from poise.studio.state import Placed
+from poise.studio.session import Answer, Panel, Session
+from poise.studio.state import Placed, State
 from poise.vision.colours import Colours
 
 MOST_FPS = 240.0
@@ -35,24 +36,15 @@ UNSEEN_FOR = 10.0  # seconds without a page after which a performance ends
 _LOG = logging.getLogger("poise.studio")
 
 
-class PerformingPanel:
+class PerformingPanel(Panel):
     """At most one performance."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._now: LivePerformance | None = None
         self._webcam: PagePictures | None = None
         session.on_close.append(self._end)
         session.on_greet.append(lambda: brought_back(session, session.token))
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.Perform: self.perform,
-            messages.StopPerforming: self.stop,
-            messages.WebcamPicture: self.see,
-        }
 
     def perform(self, message: messages.Perform) -> Answer:
         """Start following in a separate thread."""
@@ -66,9 +58,8 @@ class PerformingPanel:
         self._now = LivePerformance(session, source, prior, ended=self._forget)
         return [*switched, self._now.report("preparing")]
 
-    def stop(self, message: messages.StopPerforming) -> Answer:
+    def stop(self, _: messages.StopPerforming) -> Answer:
         """Ask the thread to end; it reports when it has."""
-        del message
         if self._now is None:
             raise InvalidValueError("there is no performance to stop")
         self._end()
@@ -90,11 +81,7 @@ class PerformingPanel:
             self._now = self._webcam = None
 
     def _source(self, message: messages.Perform) -> LiveSource:
-        session = self._session
-
-        def path(upload: str) -> Path:
-            return session.uploads.find(upload, owner=session.token).path
-
+        path = self._session.path
         ways = [message.stream is not None, bool(message.videos), bool(message.cameras), message.webcam]
         if sum(ways) != 1:
             raise InvalidValueError(
@@ -115,10 +102,8 @@ class PerformingPanel:
             )
         files: list[str | Path] = [path(video) for video in message.videos]
         places = files or [str(number) for number in message.cameras]
-        colours = Colours.from_text(message.hue)
-        return CameraViews(
-            path(message.rig), places, live=not message.videos, sync=message.sync, colours=colours
-        )
+        colours, live = Colours.from_text(message.hue), not message.videos
+        return CameraViews(path(message.rig), places, live=live, sync=message.sync, colours=colours)
 
 
 class LivePerformance:
@@ -142,46 +127,43 @@ class LivePerformance:
 
     def report(self, step: messages.PerformingStep) -> messages.Performing:
         """Its status."""
-        middle, slowest = np.percentile(self._latencies, (50, 95)) if self._latencies else (None, None)
+        late = np.percentile(self._latencies, (50, 95)).tolist() if self._latencies else (None, None)
         span = self._times[-1] - self._times[0] if len(self._times) > 1 else 0.0
         last = self._frames[-1] if self._frames else None
         places = b"" if last is None else packed(np.where(last.seen[:, None], last.markers, np.nan))
+        remarks = [str(self._shortfall)] if self._shortfall.unmet else []
+        if self._source.by_markers and not made_for_performing(self._prior):
+            remarks.insert(0, f"a model of kind local follows better than one of kind {self._prior.kind}")
         return messages.Performing(
             source=self._source.name, step=step, frames=self._count,
             rate=(len(self._times) - 1) / span if span > 0 else 0.0,
-            latency=None if middle is None else float(middle), slowest=None if slowest is None else float(slowest),
-            markers=self._names, places=places, notes=[*self._source.notes, *self._remarks],
-            taken=self._source.taken,
+            latency=late[0], slowest=late[1], markers=self._names, places=places, taken=self._source.taken,
+            notes=[*self._source.notes, *remarks],
         )  # fmt: skip
 
-    @property
-    def _remarks(self) -> list[str]:
-        """Notes on the model, and on unmet markers."""
-        model = f"a model of kind local follows better than one of kind {self._prior.kind}"
-        return [
-            *([model] if self._source.by_markers and not made_for_performing(self._prior) else []),
-            *([str(self._shortfall)] if self._shortfall.unmet else []),
-        ]
-
     def _run(self) -> None:
-        try:
-            self._perform()
-            self._finish()
-        finally:
-            self._ended()
-            self._session.post(self.report("over"))
-
-    def _perform(self) -> None:
+        """Follow to the end; then put the performance on the timeline, as one step of undo."""
         session = self._session
         try:
-            self._names = list(self._source.prepare(self._prior))
-            self._source.run(self._follow, self._go_on)
-        except PoiseError as error:
-            session.post(messages.Refusal(words=str(error), about="perform", seq=None))
-        except Exception:
-            _LOG.exception("while following %s", self._source.name)
-            words = "the performance went wrong; the terminal that the studio runs in says how"
-            session.post(messages.Refusal(words=words, about="perform", seq=None))
+            try:
+                self._names = list(self._source.prepare(self._prior))
+                self._source.run(self._follow, self._go_on)
+            except PoiseError as error:
+                session.post(messages.Refusal(words=str(error), about="perform", seq=None))
+            except Exception:
+                _LOG.exception("while following %s", self._source.name)
+                words = "the performance went wrong; the terminal that the studio runs in says how"
+                session.post(messages.Refusal(words=words, about="perform", seq=None))
+            if self._frames and not session.closed:
+                fps = float(np.clip(round(self.report("over").rate), 1.0, MOST_FPS))
+                kept = motion_of(list(self._frames), fps, name="performance")
+                with session.lock:
+                    session.post(*put_on_timeline(session, kept))
+                self._journal.close(saved=session.autosave.flush())  # kept until it is saved
+            self._journal.close()
+        finally:
+            self._ended()
+            session.post(self.report("over"))
 
     def _follow(self, frame: PerformedFrame, arrived: float) -> None:
         """Send a pose as soon as it is known, with markers and latency."""
@@ -213,20 +195,6 @@ class LivePerformance:
             )
         return not (self.stopped or gone or self._count >= MOST_FRAMES)
 
-    def _finish(self) -> None:
-        """Put the performance on the timeline, as one step of undo; its journal is kept until then."""
-        session = self._session
-        if self._frames and not session.closed:
-            kept = motion_of(list(self._frames), self._fps(), name="performance")
-            with session.lock:
-                session.post(*put_on_timeline(session, kept))
-            self._journal.close(saved=session.autosave.flush())
-        self._journal.close()
-
-    def _fps(self) -> float:
-        """The frame rate at the end."""
-        return float(np.clip(round(self.report("over").rate), 1.0, MOST_FPS))
-
 
 def brought_back(session: Session, token: str) -> Answer:
     """Recover an interrupted performance and put it on the timeline."""
@@ -236,13 +204,56 @@ def brought_back(session: Session, token: str) -> Answer:
     except PoiseError as error:
         _LOG.warning("a performance that was cut off cannot be brought back: %s", error)
         return []
+    if motion is None:
+        return []
     skeletons = (entry.skeleton for entry in session.models.learned)
-    alike = next(
-        (known for known in skeletons if motion is not None and known.same_topology(motion.skeleton)), None
-    )
-    if motion is None or alike is None:
+    alike = next((known for known in skeletons if known.same_topology(motion.skeleton)), None)
+    if alike is None:
         return []
     answer = put_on_timeline(session, retarget(motion[-MOST_FRAMES:], alike), "performance that was cut off")
     if session.autosave.flush():
         path.unlink(missing_ok=True)
     return answer
+
+
+class StreamingPanel(Panel):
+    """The receiver of poses."""
+
+    def __init__(self, session: Session) -> None:
+        super().__init__(session)
+        self._sender: VmcSender | None = None
+        self._to = "", 0
+        session.on_pose.append(self._send)
+        session.on_close.append(self._stop)
+
+    def stream_out(self, message: messages.StreamOut) -> Answer:
+        """Start or stop sending."""
+        session, state = self._session, self._session.state
+        self._stop()
+        if message.to is not None:
+            self._to = address_from_text(message.to)
+            self._start(state)
+            session.streaming = "{}:{}".format(*self._to)
+            self._send(state)
+        return [session.scene()]
+
+    def _start(self, state: State) -> None:
+        (host, port), samples = self._to, state.pose.rotations[None]
+        self._sender = VmcSender(state.pose.skeleton, host=host, port=port, samples=samples)
+
+    def _stop(self) -> None:
+        if self._sender is not None:
+            self._sender.close()
+        self._sender, self._session.streaming = None, None
+
+    def _send(self, state: State) -> None:
+        """Send one pose; a missing receiver does not disturb the user."""
+        if self._sender is None:
+            return
+        if self._sender.skeleton is not state.pose.skeleton:
+            self._sender.close()
+            self._start(state)
+        try:
+            self._sender.send(state.pose)
+        except OSError as error:
+            _LOG.info("a pose could not be sent: %s", error)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
 import numpy as np
 
 from poise.apps.image import explained, find_in_photo
@@ -18,7 +17,7 @@ from poise.studio.arrays import packed, world_of_pose
 from poise.studio.jobs import Done, Report
 from poise.studio.messages import Photo, PhotoPoint
 from poise.studio.models import PLAIN
-from poise.studio.session import Answer, Handler, Session
+from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import planted
 from poise.studio.state import Placed, State
 from poise.vision.people.models import available
@@ -26,30 +25,19 @@ from poise.vision.people.models import available
 SEARCH = "movePoint"
 
 
-class PhotoPanel:
+class PhotoPanel(Panel):
     """One photo, its points, the estimated camera, and the poses that explain it."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         self._camera: Camera | None = None
         self._upright: Camera | None = None  # the camera tilt estimated from the detected person
         self._found: Sequence[Explanation] = ()
 
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.OpenPhoto: self.open,
-            messages.MovePoint: self.move_point,
-            messages.RemovePoint: self.remove_point,
-            messages.ChooseAlternative: self.choose,
-            messages.ClosePhoto: self.close,
-        }
-
     def open(self, message: messages.OpenPhoto) -> Answer:
         """Open a photo; the person in it is searched."""
         session = self._session
-        photo = read_photo(session.uploads.find(message.upload, owner=session.token).path)
+        photo = read_photo(session.path(message.upload))
         self._camera, self._upright, self._found = None, None, ()
         opened = Photo(upload=message.upload, width=photo.width, height=photo.height, points=[])
         answer = session.commit(session.state.with_(photo=opened))
@@ -59,15 +47,19 @@ class PhotoPanel:
 
     def move_point(self, message: messages.MovePoint) -> Answer:
         """While a point moves the body follows it; at rest, all fitting poses are searched."""
-        session = self._session
-        state = self._with_point(message.point)
+        session, photo, skeleton = self._session, self._photo(), self._session.state.pose.skeleton
+        x, y = message.point.pixel
+        if not (0 <= x <= photo.width and 0 <= y <= photo.height):
+            raise InvalidValueError(
+                f"the point lies outside the photo of {photo.width} x {photo.height} pixels"
+            )
+        joint = skeleton.index(message.point.joint)
+        others = [old for old in photo.points if skeleton.index(old.joint) != joint]
+        state = self._with_points(photo, [*others, message.point])
         if message.last:
-            answer = session.commit(state)
-            self._search()
-            return answer
+            return self._searched(session.commit(state))
         session.state = state
-        followed = self._follow(state)
-        return followed if followed else [session.scene()]
+        return self._follow(state) or [session.scene()]
 
     def remove_point(self, message: messages.RemovePoint) -> Answer:
         """Remove a point."""
@@ -75,9 +67,7 @@ class PhotoPanel:
         left = [point for point in photo.points if point.joint != message.joint]
         if len(left) == len(photo.points):
             raise InvalidValueError(f"{message.joint} has no point in the photo")
-        answer = self._session.commit(self._with_points(photo, left))
-        self._search()
-        return answer
+        return self._searched(self._session.commit(self._with_points(photo, left)))
 
     def choose(self, message: messages.ChooseAlternative) -> Answer:
         """Select another pose that explains the points."""
@@ -87,13 +77,10 @@ class PhotoPanel:
             )
         return self._taken(self._found[message.number])
 
-    def close(self, message: messages.ClosePhoto) -> Answer:
+    def close(self, _: messages.ClosePhoto) -> Answer:
         """Remove the photo; the pose stays."""
-        del message
         self._camera, self._found = None, ()
         return self._session.commit(self._session.state.with_(photo=None))
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _photo(self) -> Photo:
         if self._session.state.photo is None:
@@ -101,19 +88,7 @@ class PhotoPanel:
         return self._session.state.photo
 
     def _with_points(self, photo: Photo, points: list[PhotoPoint]) -> State:
-        return self._session.state.with_(photo=msgspec.structs.replace(photo, points=points))
-
-    def _with_point(self, point: PhotoPoint) -> State:
-        """A point within the photo on a joint of the body, replacing an earlier one of that joint."""
-        photo, skeleton = self._photo(), self._session.state.pose.skeleton
-        x, y = point.pixel
-        if not (0 <= x <= photo.width and 0 <= y <= photo.height):
-            raise InvalidValueError(
-                f"the point lies outside the photo of {photo.width} x {photo.height} pixels"
-            )
-        joint = skeleton.index(point.joint)
-        others = [old for old in photo.points if skeleton.index(old.joint) != joint]
-        return self._with_points(photo, [*others, point])
+        return self._session.state.with_(photo=photo.with_(points=points))
 
     def _model(self, state: State) -> Model:
         prior = self._session.poser.prior_of(state)
@@ -122,10 +97,9 @@ class PhotoPanel:
     def _follow(self, state: State) -> Answer:
         """The current pose updated to the points, with the camera found before."""
         session, points = self._session, _points(state)
-        model = self._model(state)
         if self._camera is None or len(points) < FEWEST:
             return []
-        solver = Solver(model, View(self._camera, points).constraints())
+        solver = Solver(self._model(state), View(self._camera, points).constraints())
         if solver.runner is None or not solver.resumes:
             return []
         start = state.placed.in_space(solver.space)
@@ -136,13 +110,13 @@ class PhotoPanel:
         pose = session.show(state.with_(placed=Placed(solution.pose, solution.q, solver.space)), fine=False)
         return [pose, self._seen(())]
 
-    def _search(self) -> None:
+    def _searched(self, answer: Answer) -> Answer:
         """Search all poses that explain the points in the background; with too few points the body stays unchanged."""
         session, state = self._session, self._session.state
         points, photo = _points(state), state.photo
         if photo is None or len(points) < FEWEST:
-            return
-        path, model = session.uploads.find(photo.upload, owner=session.token).path, self._model(state)
+            return answer
+        path, model = session.path(photo.upload), self._model(state)
         camera, start = self._upright, state.placed.in_space(space_of(model))
 
         def work(report: Report) -> Done:
@@ -161,11 +135,12 @@ class PhotoPanel:
             return Done(take)
 
         session.jobs.start_newest(SEARCH, "looking for poses that fit", work)
+        return answer
 
     def _find_person(self, upload: str) -> None:
         """Detect the person in the opened photo in the background: movable points, and fitting poses."""
         session = self._session
-        path, model = session.uploads.find(upload, owner=session.token).path, self._model(session.state)
+        path, model = session.path(upload), self._model(session.state)
         joints = session.state.pose.skeleton.roles
 
         def work(report: Report) -> Done:
@@ -182,10 +157,9 @@ class PhotoPanel:
                 opened = session.state.photo
                 if opened is None or opened.upload != upload or opened.points:
                     return []
+                known = [(role, at) for role, at in seen.points.items() if role in joints]
                 points = [
-                    PhotoPoint(joint=joints[role], pixel=(float(x), float(y)))
-                    for role, (x, y) in seen.points.items()
-                    if role in joints
+                    PhotoPoint(joint=joints[role], pixel=(float(x), float(y))) for role, (x, y) in known
                 ]
                 answer = session.commit(self._with_points(opened, points))
                 self._found, self._upright = found, seen.body.cameras[0]
@@ -207,13 +181,10 @@ class PhotoPanel:
 
     def _seen(self, found: Sequence[Explanation]) -> messages.PhotoSolved:
         """The body in the photo, and the alternatives in their order."""
-        from poise.skeleton.kinematics import world_transforms
-
-        pose = self._session.state.pose
         assert self._camera is not None
-        positions, _ = world_transforms(pose.skeleton, pose.root_position, pose.rotations)
+        pixels = self._camera.project(self._session.state.pose.world[0])
         others = [world_of_pose(one.space.pose_from_q(one.q)) for one in found]
-        return messages.PhotoSolved(pixels=packed(self._camera.project(positions)), alternatives=others)
+        return messages.PhotoSolved(pixels=packed(pixels), alternatives=others)
 
 
 def _points(state: State) -> dict[str, np.ndarray]:

@@ -1,4 +1,4 @@
-"""Whole poses: rotate joints, copy and paste, mirror, and store in a library."""
+"""The whole body: turn joints, copy, paste, mirror and keep poses; mirror, reverse or close ranges of a motion."""
 
 from __future__ import annotations
 
@@ -6,49 +6,38 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
+from poise.geometry.splines import smoothstep
 from poise.motion.edit import mirror, place
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.skeleton import Pose
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
-from poise.studio.correcting import keyed, posed
+from poise.studio.correcting import at_frame, keyed, posed
+from poise.studio.layers import joined
 from poise.studio.messages import CLIPBOARD
-from poise.studio.session import Answer, Handler, Session
+from poise.studio.session import Answer, Panel, Session
 from poise.studio.state import State
+from poise.studio.timeline_script import contacts_of
 
 
-class PosesPanel:
+class PosesPanel(Panel):
     """The body as a whole, without handles."""
 
     def __init__(self, session: Session) -> None:
-        self._session, self._store = session, session.autosave.store
+        super().__init__(session)
+        self._store = session.autosave.store
         self._copied: Pose | None = None
         self._taken: tuple[State, Pose] | None = None  # the result of the last pose, and the state before it
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.TurnJoints: self.turn,
-            messages.CopyPose: self.copy,
-            messages.TakePose: self.take,
-            messages.AskPoses: self.ask,
-            messages.KeepPose: self.keep,
-            messages.DropPose: self.drop,
-            messages.ExportPoses: self.export,
-            messages.OpenPoses: self.open,
-        }
 
     def turn(self, message: messages.TurnJoints) -> Answer:
         """Rotate joints from their state at the start of the gesture."""
         before = self._session.history.now.pose
         return self._posed(turned(before, message.joints, np.array(message.turn)), message.last, message.ease)
 
-    def copy(self, message: messages.CopyPose) -> Answer:
+    def copy(self, _: messages.CopyPose) -> Answer:
         """Remembers the pose."""
-        del message
         self._copied = self._session.state.pose
         return []
 
@@ -56,16 +45,20 @@ class PosesPanel:
         """Blend from the previous pose to another; right after another pose, from the one before it."""
         now = self._session.history.now
         before = self._taken[1] if self._taken and self._taken[0] is now else now.pose
-        goal = self._goal(message.pose, before.skeleton)
+        skeleton = before.skeleton
+        goal = self._copied if message.pose == CLIPBOARD else self._store.pose(message.pose).pose(skeleton)
+        if goal is None:
+            raise InvalidValueError("no pose was copied; copy one first")
+        if not goal.skeleton.same_topology(skeleton):
+            raise InvalidValueError("the pose that was copied is of another skeleton than this body")
         goal = standing_as(before, goal, mirrored=message.mirrored)
         answer = self._posed(between(before, goal, message.share, message.joints), message.last, message.ease)
         if message.last:
             self._taken = self._session.history.now, before
         return answer
 
-    def ask(self, message: messages.AskPoses) -> Answer:
+    def ask(self, _: messages.AskPoses) -> Answer:
         """The library."""
-        del message
         return [self._poses()]
 
     def keep(self, message: messages.KeepPose) -> Answer:
@@ -78,24 +71,17 @@ class PosesPanel:
         self._store.drop_pose(message.pose)
         return [self._poses()]
 
-    def export(self, message: messages.ExportPoses) -> Answer:
+    def export(self, _: messages.ExportPoses) -> Answer:
         """The library as a file."""
-        del message
         session = self._session
         path = session.uploads.exports(session.token) / "library.poses"
         self._store.write_poses(path)
-        upload = session.uploads.keep(path, owner=session.token)
-        return [
-            messages.FileReady(name=path.name, address=f"files/{upload.id}/{path.name}", size=upload.size)
-        ]
+        return [session.offered(path)]
 
     def open(self, message: messages.OpenPoses) -> Answer:
         """Add the poses of a file."""
-        session = self._session
-        self._store.read_poses(session.uploads.find(message.upload, owner=session.token).path)
+        self._store.read_poses(self._session.path(message.upload))
         return [self._poses()]
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _posed(self, pose: Pose, last: bool, ease: int | None) -> Answer:
         """Show a pose; at the end of the gesture it is a step of undo, and a key if requested."""
@@ -108,17 +94,8 @@ class PosesPanel:
             state = keyed(state, session.history.now.pose, ease)
         return session.begin_with(state)
 
-    def _goal(self, name: str, skeleton: Skeleton) -> Pose:
-        found = self._copied if name == CLIPBOARD else self._store.pose(name).pose(skeleton)
-        if found is None:
-            raise InvalidValueError("no pose was copied; copy one first")
-        if not found.skeleton.same_topology(skeleton):
-            raise InvalidValueError("the pose that was copied is of another skeleton than this body")
-        return found
-
     def _poses(self) -> messages.KeptPoses:
-        skeleton = self._session.state.pose.skeleton
-        kept = self._store.poses
+        skeleton, kept = self._session.state.pose.skeleton, self._store.poses
         shown = [
             messages.KeptPose(id=each.id, name=each.name, world=world_of_pose(each.pose(skeleton)))
             for each in kept
@@ -145,10 +122,9 @@ def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:
 
 def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
     """A pose, or its mirror image, at a body's position and heading."""
-    now, other = _clip(body), _clip(pose)
-    other = mirror(other) if mirrored else other
+    now, other = Motion.of_poses([body]), Motion.of_poses([pose])
     x, _, z = body.root_position.tolist()
-    return place(other, at=(x, z), heading=float(headings(now)[0]))[0]
+    return place(mirror(other) if mirrored else other, at=(x, z), heading=float(headings(now)[0]))[0]
 
 
 def between(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
@@ -159,10 +135,74 @@ def between(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
         return Pose(pose.skeleton, root, turns)
     chosen = np.zeros((len(turns), 1), dtype=np.bool_)
     chosen[[pose.skeleton.index(joint) for joint in joints]] = True
-    return Pose(
-        pose.skeleton, root if chosen[0, 0] else pose.root_position, np.where(chosen, turns, pose.rotations)
-    )
+    root = root if chosen[0, 0] else pose.root_position
+    return Pose(pose.skeleton, root, np.where(chosen, turns, pose.rotations))
 
 
-def _clip(pose: Pose) -> Motion:
-    return Motion(pose.skeleton, 30.0, pose.root_position[None], pose.rotations[None])
+class RangesPanel(Panel):
+    """Operations on ranges of frames."""
+
+    def edit(self, message: messages.EditRange) -> Answer:
+        """Change a range of the motion as one step of undo."""
+        session, state, motion = self._session, self._session.state, self._session.motion
+        if motion is None:
+            raise InvalidValueError("there is no motion yet: key a handle, or open a clip")
+        first, last = message.first, message.last
+        if not first < last < len(motion):
+            raise InvalidValueError(
+                f"a range lies within frames 0 to {len(motion) - 1}; got {first} to {last}"
+            )
+        if message.edit == "cycle":
+            state = _cycle(state, first, last)
+        else:
+            part = motion[first : last + 1]
+            if message.edit == "reverse":
+                other = part.with_frames(part.root_positions[::-1], part.rotations[::-1])
+            else:
+                x, _, z = part.root_positions[0].tolist()
+                other = place(mirror(part), at=(x, z), heading=float(headings(part[:1])[0]))
+            ends = first == 0, last + 1 == len(motion)
+            state = _with_range(state, _eased(part, other, message.ease, ends), first)
+        return session.begin_with(at_frame(state, state.timeline.frame))
+
+    def contacts(self, _: messages.AskContacts) -> Answer:
+        """Standing feet and holding hands, as ranges."""
+        motion = self._session.motion
+        found = [] if motion is None else contacts_of(motion)
+        return [messages.ContactsFound(contacts=found)]
+
+
+def _cycle(state: State, first: int, last: int) -> State:
+    """The last frame gets the first one's pose at its own position, and the range is blended to it."""
+    assert state.motion is not None
+    frame, start, end = state.timeline.frame, state.motion[first], state.motion[last]
+    state = state.with_(timeline=state.timeline.with_(frame=last))
+    closed = keyed(posed(state, standing_as(end, start)), end, (last - first) // 2)
+    return closed.with_(timeline=closed.timeline.with_(frame=frame))
+
+
+def _with_range(state: State, part: Motion, first: int) -> State:
+    """Replace a part of the motion; its own keys, and keys that made it, are applied to it."""
+    assert state.layers is not None
+    assert state.motion is not None
+    span = first, first + len(part)
+    old = state.timeline
+    timeline = old.with_(
+        clip=old.clip or "from keys",
+        keys=[key for key in old.keys if old.clip and not span[0] <= key.frame < span[1]],
+        poses=[key for key in old.poses if not span[0] <= key.frame < span[1]],
+        pins=[pin for pin in old.pins if old.clip and (pin.last < span[0] or pin.first >= span[1])],
+        styles=[],
+    )  # fmt: skip
+    layers = state.layers.making(joined(state.motion, [part], first), span)
+    return state.with_(timeline=timeline, layers=layers, smooth=True)
+
+
+def _eased(part: Motion, other: Motion, ease: int, ends: tuple[bool, bool]) -> Motion:
+    """Blend from one motion to another and back, over some frames; not at the ends of the whole motion."""
+    frames = np.arange(len(part))
+    ins = np.ones(len(part)) if ends[0] else smoothstep((frames + 1) / (ease + 1))
+    outs = np.ones(len(part)) if ends[1] else smoothstep((len(part) - frames) / (ease + 1))
+    share = np.minimum(ins, outs)
+    roots = part.root_positions + share[:, None] * (other.root_positions - part.root_positions)
+    return part.with_frames(roots, rotations.slerp(part.rotations, other.rotations, share[:, None]))

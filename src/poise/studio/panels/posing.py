@@ -1,13 +1,12 @@
-"""Posing by handles: make, drag, pin and soften them, feet on the floor, look-at, mirror, undo, redo, reset."""
+"""Posing by handles: make, drag, pin and soften them, feet, look-at, undo, reset; and props that they are glued to."""
 
 from __future__ import annotations
 
 import math
 
-import msgspec
 import numpy as np
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.motion.edit import mirror
 from poise.motion.motion import Motion
@@ -15,33 +14,20 @@ from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
-from poise.studio.messages import LOOK_AT, SceneHandle, Vec3
-from poise.studio.session import Answer, Handler, Session
+from poise.studio.messages import LOOK_AT, Key, Prop, SceneHandle, Vec3
+from poise.studio.session import Answer, Panel
 from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
-from poise.studio.state import Placed, State, handles_on
+from poise.studio.state import MOST_PROPS, Placed, State, handles_on
+
+FILES = {
+    "mesh": (".glb",),
+    "picture": (".png", ".jpg", ".jpeg", ".webp", ".bmp"),
+    "video": (".mp4", ".m4v", ".mov", ".webm"),
+}
 
 
-class PosingPanel:
+class PosingPanel(Panel):
     """Handles and what they do."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.PutHandle: self.put_handle,
-            messages.Drag: self.drag,
-            messages.SetFeet: self.set_feet,
-            messages.SetBearing: self.set_bearing,
-            messages.SetLookAt: self.set_look_at,
-            messages.SetConstraints: self.set_constraints,
-            messages.Mirror: self.mirror,
-            messages.Undo: self.undo,
-            messages.Redo: self.redo,
-            messages.Reset: self.reset,
-        }
 
     def put_handle(self, message: messages.PutHandle) -> Answer:
         """Put or change a handle: a new one is at the body; a changed one pulls at once if it is pinned."""
@@ -49,13 +35,10 @@ class PosingPanel:
         handle = self._checked(message.handle)
         known = any(old.id == handle.id for old in state.handles)
         if handle.position is None and handle.rotation is None:
-            handle = msgspec.structs.replace(handle, position=place_of(handle, state.pose))
+            handle = handle.with_(position=place_of(handle, state.pose))
         state = state.with_handle(handle)
-        return (
-            self._solved(state)
-            if known or message.handle.position is not None
-            else self._session.commit(state)
-        )
+        pulls = known or message.handle.position is not None
+        return self._solved(state) if pulls else self._session.commit(state)
 
     def drag(self, message: messages.Drag) -> Answer:
         """A moment of a drag; the last one is a step of undo."""
@@ -65,8 +48,12 @@ class PosingPanel:
         state = state if solved.anchors is None else state.with_(anchors=solved.anchors)
         if not message.last:
             return [self._session.show(state, solved, fine=False)]
-        state = state.with_(placed=solved.placed)
-        return self._session.commit(_settled(state, message.handle), solved)
+        state = state.with_(
+            placed=solved.placed
+        )  # moved feet stand here now, unpinned handles follow the body
+        handles = [each if each.pinned else following(each, state.pose) for each in state.handles]
+        anchors = replanted(state, dragged=message.handle)
+        return self._session.commit(state.with_(anchors=anchors, handles=tuple(handles)), solved)
 
     def set_feet(self, message: messages.SetFeet) -> Answer:
         """Set the feet; planted feet stand where they are now."""
@@ -86,42 +73,32 @@ class PosingPanel:
         """Set other constraints; they hold at once."""
         return self._solved(self._session.state.with_(constraints=message.text))
 
-    def mirror(self, message: messages.Mirror) -> Answer:
+    def mirror(self, _: messages.Mirror) -> Answer:
         """Mirror in the sagittal plane through the root."""
-        del message
         return self._session.commit(mirrored(self._session.state))
 
-    def undo(self, message: messages.Undo) -> Answer:
+    def undo(self, _: messages.Undo) -> Answer:
         """Cancel a running drag; else undo one step."""
-        del message
         history = self._session.history
         under_way = self._session.state is not history.now
         return self._session.put_back(history.now if under_way else history.back())
 
-    def redo(self, message: messages.Redo) -> Answer:
+    def redo(self, _: messages.Redo) -> Answer:
         """One step forward."""
-        del message
         return self._session.put_back(self._session.history.forward())
 
-    def reset(self, message: messages.Reset) -> Answer:
+    def reset(self, _: messages.Reset) -> Answer:
         """The model's own pose, with the handles that have keys or pins on the timeline."""
-        del message
         session = self._session
         session.solved = None
         pose = standing_pose(session.poser.prior_of(session.state))
         needed = handles_on(session.state.timeline)
         handles = tuple(following(handle, pose) for handle in session.state.handles if handle.id in needed)
-        changed = session.state.with_(
-            placed=Placed(pose), handles=handles, look_at=None, constraints="", anchors=planted(pose)
-        )
-        return session.commit(changed)
-
-    # --- private ---------------------------------------------------------------------------------------------------
+        changed = session.state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose))
+        return session.commit(changed.with_(look_at=None, constraints=""))
 
     def _solved(self, state: State) -> Answer:
-        solved = self._session.poser.solve(state)
-        state = state.with_(placed=solved.placed)
-        return self._session.commit(state.with_(anchors=replanted(state)), solved)
+        return self._session.settle(state, self._session.poser.solve(state))
 
     def _moved(self, message: messages.Drag) -> State:
         state = self._session.state
@@ -135,9 +112,12 @@ class PosingPanel:
         handle = state.handle(message.handle)
         changes = {"position": message.position, "rotation": message.rotation}
         given = {name: value for name, value in changes.items() if value is not None}
-        if message.position is not None:
-            state = _along(state, message.along, np.subtract(message.position, place_or(handle, state)))
-        return state.with_handle(self._checked(msgspec.structs.replace(handle, **given)))
+        if message.position is not None:  # other handles move like this one
+            way = np.subtract(message.position, place_or(handle, state))
+            for other in map(state.handle, message.along):
+                place = vec3(np.add(place_or(other, state), way))
+                state = state.with_handle(other.with_(position=place))
+        return state.with_handle(self._checked(handle.with_(**given)))
 
     def _checked(self, handle: SceneHandle) -> SceneHandle:
         """A handle on a joint of this body, by the joint's own name, with a unit rotation."""
@@ -145,13 +125,13 @@ class PosingPanel:
         if handle.id == LOOK_AT:
             raise InvalidValueError(f"the name {LOOK_AT} is reserved for the point that the head looks at")
         joint = skeleton.index(handle.joint)
-        handle = msgspec.structs.replace(handle, joint=skeleton.names[joint])
+        handle = handle.with_(joint=skeleton.names[joint])
         if handle.rotation is None:
             return handle
         if skeleton.is_end_site[joint]:
             raise InvalidValueError(f"{handle.joint} is the end of a bone and does not turn; use its parent")
         turn = rotations.normalize(np.array(handle.rotation)).tolist()
-        return msgspec.structs.replace(handle, rotation=tuple(turn))
+        return handle.with_(rotation=tuple(turn))
 
     def _head(self) -> None:
         if "head" not in self._session.state.pose.skeleton.roles:
@@ -161,9 +141,8 @@ class PosingPanel:
 def mirrored(state: State) -> State:
     """Swap left and right about the root, including handles."""
     pose, skeleton = state.pose, state.pose.skeleton
-    clip = Motion(skeleton, 30.0, pose.root_position[None], pose.rotations[None])
     shift = np.array([2.0 * pose.root_position[0], 0.0, 0.0])
-    image = mirror(clip)
+    image = mirror(Motion.of_poses([pose]))
     body = Pose(skeleton, image.root_positions[0] + shift, image.rotations[0])
     partner, carries = mirror_joints(skeleton), reflections(skeleton, pose.rotations[None])
 
@@ -176,8 +155,8 @@ def mirrored(state: State) -> State:
         if handle.rotation is not None:
             turn = ACROSS @ rotations.matrix_from_quaternion(np.array(handle.rotation)) @ carries[other].T
             rotation = tuple(rotations.quaternion_from_matrix(turn).tolist())
-        return msgspec.structs.replace(
-            handle, joint=skeleton.names[other], offset=vec3(carries[other] @ np.array(handle.offset)),
+        return handle.with_(
+            joint=skeleton.names[other], offset=vec3(carries[other] @ np.array(handle.offset)),
             position=across(handle.position), rotation=rotation,
         )  # fmt: skip
 
@@ -202,21 +181,77 @@ def _way_of(before: State, after: State, handle: str) -> float:
     return way + LEVER * float(rotations.geodesic_distance(*turns))
 
 
-def _along(state: State, others: list[str], way: np.ndarray) -> State:
-    """Move other handles like one of them."""
-    for handle in map(state.handle, others):
-        state = state.with_handle(
-            msgspec.structs.replace(handle, position=vec3(np.add(place_or(handle, state), way)))
-        )
-    return state
-
-
 def place_or(handle: SceneHandle, state: State) -> Vec3:
     """The target position of a handle, or its position on the body."""
     return handle.position or place_of(handle, state.pose)
 
 
-def _settled(state: State, dragged: str) -> State:
-    """After a drag: moved feet stand at their new positions, unpinned handles follow the body."""
-    followed = tuple(handle if handle.pinned else following(handle, state.pose) for handle in state.handles)
-    return state.with_(anchors=replanted(state, dragged=dragged), handles=followed)
+class PropsPanel(Panel):
+    """The props of the scene."""
+
+    def put(self, message: messages.PutProp) -> Answer:
+        """A moment of a prop's move; the last one is a step of undo."""
+        session, prop = self._session, self._checked(message.prop)
+        state = placed(session.state, prop)
+        if not any(handle.glued == prop.id and handle.pinned for handle in state.handles):
+            return session.commit(state) if message.last else [session.show(state, fine=False)]
+        solved = session.poser.solve(state, fine=message.last)
+        if not message.last:
+            return [session.show(state, solved, fine=False)]
+        answer = session.settle(state, solved)
+        if message.ease is None:
+            return answer
+        # those that were keyed here before keep their curves
+        frame = state.timeline.frame
+        known = {key.handle: key for key in state.timeline.keys if key.frame == frame}
+        for handle in state.handles:
+            if handle.glued == prop.id and handle.pinned:
+                key = known.get(handle.id, Key(handle=handle.id, frame=frame, ease=message.ease))
+                key = key.with_(position=handle.position, rotation=handle.rotation)
+                answer += session.answer(messages.PutKey(key=key, gesture=message.gesture))
+        return answer
+
+    def remove(self, message: messages.RemoveProp) -> Answer:
+        """Remove a prop; what was glued to it stays."""
+        state = self._session.state
+        left = tuple(prop for prop in state.props if prop.id != message.id)
+        if len(left) == len(state.props):
+            raise UnknownNameError(
+                "prop", message.id, [prop.id for prop in state.props] or ["(there is none yet)"]
+            )
+        free = [each.with_(glued=None) if each.glued == message.id else each for each in state.handles]
+        return self._session.commit(state.with_(props=left, handles=tuple(free)))
+
+    def _checked(self, prop: Prop) -> Prop:
+        """A prop with a unit rotation, and a file if its kind needs one."""
+        suffixes = FILES.get(prop.kind)
+        if suffixes is not None:
+            found = self._session.path(prop.upload or "")
+            if found.suffix.lower() not in suffixes:
+                raise InvalidValueError(f"a {prop.kind} is a {' or '.join(suffixes)} file; got {found.name}")
+        turn = rotations.normalize(np.array(prop.rotation)).tolist()
+        return prop.with_(rotation=tuple(turn), upload=prop.upload if suffixes else None)
+
+
+def placed(state: State, prop: Prop) -> State:
+    """Replace the prop with this id, or add it; glued handles move along."""
+    old = next((each for each in state.props if each.id == prop.id), None)
+    props = {each.id: each for each in (*state.props, prop)}
+    if len(props) > MOST_PROPS:
+        raise InvalidValueError(f"a scene has at most {MOST_PROPS} props")
+    handles = [
+        _carried(each, old, prop) if old is not None and each.glued == prop.id else each
+        for each in state.handles
+    ]
+    return state.with_(props=tuple(props.values()), handles=tuple(handles))
+
+
+def _carried(handle: SceneHandle, old: Prop, new: Prop) -> SceneHandle:
+    turn = rotations.multiply(np.array(new.rotation), rotations.conjugate(np.array(old.rotation)))
+    position, rotation = handle.position, handle.rotation
+    if position is not None:
+        position = vec3(rotations.rotate(turn, np.subtract(position, old.position)) + np.array(new.position))
+    if rotation is not None:
+        w, x, y, z = rotations.multiply(turn, np.array(rotation)).tolist()
+        rotation = w, x, y, z
+    return handle.with_(position=position, rotation=rotation)

@@ -1,59 +1,48 @@
-"""Styles: switch the prior on the same handles, blend, and drag in the latent space as a map."""
+"""Models: learn or open one, switch the prior on the same handles, blend, and drag in the latent space as a map."""
 
 from __future__ import annotations
 
+from poise.apps.learning import motions_from
+from poise.capture import markers
+from poise.capture.matching import read_take
 from poise.errors import InvalidValueError
-from poise.priors.abilities import standing_pose
+from poise.formats import extensions
+from poise.motion.motion import Motion
+from poise.priors.abilities import latent_of, standing_pose
+from poise.priors.model_file import load
+from poise.priors.prior import Prior
+from poise.priors.registry import learn
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.jobs import Done, Report
 from poise.studio.latent import LatentView
-from poise.studio.models import PLAIN, Entry
-from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import planted, replanted
+from poise.studio.models import PLAIN
+from poise.studio.session import Answer, Panel
+from poise.studio.solving import planted
 from poise.studio.state import Placed, State, empty_timeline
 
+READING = 0.1  # of the progress of learning
 
-class StylesPanel:
+
+class StylesPanel(Panel):
     """The prior, and the position in its latent space."""
-
-    def __init__(self, session: Session) -> None:
-        self._session = session
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.ChooseModel: self.choose,
-            messages.Blend: self.blend,
-            messages.AskLatentMap: self.map,
-            messages.DragLatent: self.drag,
-            messages.HoverLatent: self.hover,
-        }
 
     def choose(self, message: messages.ChooseModel) -> Answer:
         """Switch the prior on the same handles; on another skeleton the scene starts again."""
         session = self._session
-        if message.model != PLAIN and not session.models[message.model].source.ready:
-            return [self._prepared(session.models[message.model], message)]
+        if message.model != PLAIN and not (entry := session.models[message.model]).source.ready:
+
+            def work(report: Report) -> Done:
+                report(0.0)
+                entry.source.get()
+                return Done(lambda: self.choose(message))
+
+            return [session.jobs.start("chooseModel", f"preparing {entry.name}", work)]
         state = session.state.with_(model=message.model, weights=())
-        if (
-            session.motion is not None
-            and not message.clear
-            and not session.has_same_body(session.state, state)
-        ):
+        clears = session.motion is not None and not session.has_same_body(session.state, state)
+        if clears and not message.clear:
             return [messages.AnotherBody(model=message.model, name=session.models[message.model].name)]
         return self._switched(state)
-
-    def _prepared(self, entry: Entry, message: messages.ChooseModel) -> messages.Progress:
-        """A model not used before is learned or read before it is selected."""
-
-        def work(report: Report) -> Done:
-            report(0.0)
-            entry.source.get()
-            return Done(lambda: self.choose(message))
-
-        return self._session.jobs.start("chooseModel", f"preparing {entry.name}", work)
 
     def blend(self, message: messages.Blend) -> Answer:
         """Blend several priors."""
@@ -61,29 +50,64 @@ class StylesPanel:
         state = self._session.state.with_(model=heaviest, weights=tuple(message.weights))
         return self._switched(state)
 
+    def learn(self, message: messages.Learn) -> Answer:
+        """Start learning; the model is selected when it is ready."""
+        session = self._session
+        paths = [session.path(upload) for upload in message.uploads]
+
+        def work(report: Report) -> Done:
+            motions: list[Motion] = []
+            for number, path in enumerate(paths):
+                report(READING * number / len(paths))
+                if path.suffix.lower() in extensions(markers=True):  # the motion of the fitted body
+                    motions.append(markers.solve(read_take(path, markers.template())).motion)
+                else:
+                    motions += motions_from(path)
+            rest = 1.0 - READING
+            prior = learn(motions, message.kind, progress=lambda done: report(READING + rest * done))
+            latent = latent_of(prior)
+            curve = [] if latent is None else latent.learning_curve.tolist()
+            return Done(lambda: self._used(prior, message.name), curve)
+
+        return [session.jobs.start("learn", f"learning {message.name}", work)]
+
+    def open_model(self, message: messages.OpenModel) -> Answer:
+        """Open a model from a file and use it."""
+        session = self._session
+        path = session.path(message.upload)
+
+        def work(report: Report) -> Done:
+            report(0.0)
+            prior = load(path)
+            return Done(lambda: self._used(prior, path.stem))
+
+        return [session.jobs.start("openModel", f"opening {path.name}", work)]
+
+    def rename(self, message: messages.RenameModel) -> Answer:
+        """Rename a model of this page."""
+        self._session.models.rename(message.model, message.name)
+        self._session.keep()
+        return [self._session.listed()]
+
     def map(self, message: messages.AskLatentMap) -> Answer:
         """The likelihood map of a style."""
-        view = self._session.models[message.model].view
-        if view is None:
-            raise InvalidValueError(
-                f"{self._session.models[message.model].name} has no latent space; styles have one"
-            )
-        return [view.map(message.model)]
+        entry = self._session.models[message.model]
+        if entry.view is None:
+            raise InvalidValueError(f"{entry.name} has no latent space; styles have one")
+        return [entry.view.map(message.model)]
 
     def drag(self, message: messages.DragLatent) -> Answer:
         """The pose of a place; with held handles, the nearest pose that meets them."""
-        state, view = self._session.state, self._view()
+        session, state, view = self._session, self._session.state, self._view()
         q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
-        if not message.hold:
-            state = state.with_(placed=Placed(view.prior.space.pose_from_q(q), q, view.prior.space))
-            state = state.with_(anchors=planted(state.pose))
-            self._session.solved = None
-            return self._session.commit(state) if message.last else [self._session.show(state, fine=False)]
-        solved = self._session.poser.solve(state, fine=message.last, near=q)
-        state = state.with_(placed=solved.placed)
-        if not message.last:
-            return [self._session.show(state, solved, fine=False)]
-        return self._session.commit(state.with_(anchors=replanted(state)), solved)
+        if message.hold:
+            solved = session.poser.solve(state, fine=message.last, near=q)
+            if message.last:
+                return session.settle(state, solved)
+            return [session.show(state, solved, fine=False)]
+        pose, session.solved = view.prior.space.pose_from_q(q), None
+        state = state.with_(placed=Placed(pose, q, view.prior.space), anchors=planted(pose))
+        return session.commit(state) if message.last else [session.show(state, fine=False)]
 
     def hover(self, message: messages.HoverLatent) -> Answer:
         """The pose of a place, for preview."""
@@ -91,36 +115,26 @@ class StylesPanel:
         q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
         return [messages.HoverPose(seq=message.seq, world=world_of_pose(view.prior.space.pose_from_q(q)))]
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _view(self) -> LatentView:
         view = self._session.poser.entry_of(self._session.state).view
         if view is None:
             raise InvalidValueError("the model in use has no latent space; choose a style")
         return view
 
-    def _switched(self, state: State) -> Answer:
-        session = self._session
-        before, name = session.state, session.poser.entry_of(session.state).name
-        if not session.has_same_body(before, state):
-            return self._started_again(state)
-        ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
-        solved = session.poser.solve(state, afresh=True)
-        return [ghost, *session.commit(state, solved)]
+    def _used(self, prior: Prior, name: str) -> Answer:
+        entry = self._session.models.add(prior, name)
+        return [self._session.listed(), *self.choose(messages.ChooseModel(model=entry.id))]
 
-    def _started_again(self, state: State) -> Answer:
-        session = self._session
+    def _switched(self, state: State) -> Answer:
+        session, before = self._session, self._session.state
+        if session.has_same_body(before, state):
+            name = session.poser.entry_of(before).name
+            ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
+            return [ghost, *session.commit(state, session.poser.solve(state, afresh=True))]
         pose = standing_pose(session.poser.prior_of(state))
         session.solved = None
         state = state.with_(
-            placed=Placed(pose),
-            handles=(),
-            look_at=None,
-            constraints="",
-            anchors=planted(pose),
-            timeline=empty_timeline(),
-            layers=None,
-            smooth=True,
-            photo=None,
-        )
+            placed=Placed(pose), handles=(), look_at=None, constraints="", anchors=planted(pose),
+            timeline=empty_timeline(), layers=None, smooth=True, photo=None,
+        )  # fmt: skip
         return [messages.Ghost(world=b"", model=""), *session.begin_with(state)]

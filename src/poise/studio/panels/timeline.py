@@ -4,68 +4,46 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import msgspec
-
 from poise.apps.keyframing_script import read_script
-from poise.apps.learning import read_motion
-from poise.apps.retargeting import roles_beside
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.studio import messages
 from poise.studio.correcting import POSES, at_frame, eased, keys_at, moved, recorrected, removed
 from poise.studio.jobs import Done, Report, Steps
-from poise.studio.keyed import (
+from poise.studio.layers import Layers, joined
+from poise.studio.messages import Key, Timeline
+from poise.studio.panels.clips import check_length
+from poise.studio.session import Answer, Panel, Session
+from poise.studio.solving import Poser, place_of
+from poise.studio.state import Placed, State
+from poise.studio.timeline_script import (
     PUT_IN,
     SMOOTHED,
     Span,
     TimelinePlan,
     about,
     is_made_of_keys,
+    locked,
     same_motion,
+    state_of,
     stretches,
+    touched_range,
+    with_key,
+    with_pins,
+    without_handle,
 )
-from poise.studio.layers import Layers, joined
-from poise.studio.messages import Key, Timeline
-from poise.studio.panels.clips import MOST_FRAMES, drawable, on_a_body, put_on_timeline, shown_as_itself
-from poise.studio.session import Answer, Handler, Session
-from poise.studio.solving import Poser, place_of
-from poise.studio.state import Placed, State
-from poise.studio.timeline_script import locked, state_of, touched_range, with_key, with_pins, without_handle
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
 FIRST_PASS = 0.4  # of the progress: frames in sequence, before all of them together
 
 
-class TimelinePanel:
+class TimelinePanel(Panel):
     """Poses over time."""
 
     def __init__(self, session: Session) -> None:
-        self._session = session
+        super().__init__(session)
         session.restorers.append(self._restored)
-
-    @property
-    def answers(self) -> dict[type, Handler]:
-        """The handlers by message."""
-        return {
-            messages.SetTimeline: self.resize,
-            messages.SetFrame: self.set_frame,
-            messages.PutKey: self.put_key,
-            messages.DragKey: self.drag_key,
-            messages.RemoveKey: self.remove_key,
-            messages.RemoveKeys: self.remove_keys,
-            messages.MoveKeys: self.move_keys,
-            messages.EaseKeys: self.ease_keys,
-            messages.RemoveHandle: self.remove_handle,
-            messages.PutPin: self.put_pin,
-            messages.RemovePin: self.remove_pin,
-            messages.LockContact: self.lock_contact,
-            messages.PutStyleKey: self.put_style,
-            messages.RemoveStyleKey: self.remove_style,
-            messages.SolveTimeline: self.solve,
-            messages.OpenClip: self.open_clip,
-            messages.OpenScript: self.open_script,
-        }
 
     def resize(self, message: messages.SetTimeline) -> Answer:
         """Set the length; keys beyond the end are removed; a recording is cut, or its last frame held."""
@@ -74,22 +52,20 @@ class TimelinePanel:
         timeline = Timeline(
             fps=message.fps, frames=message.frames, frame=min(old.frame, last),
             keys=[key for key in old.keys if key.frame <= last],
-            pins=[_cut(pin, last) for pin in old.pins if pin.first < last],
+            pins=[pin.with_(last=min(pin.last, last)) for pin in old.pins if pin.first < last],
             styles=[key for key in old.styles if key.frame <= last], clip=old.clip,
             poses=[key for key in old.poses if key.frame <= last],
         )  # fmt: skip
         if state.is_recording and state.layers is not None:
-            layers = state.layers.resized(message.frames, message.fps)
-            return self._session.begin_with(
-                at_frame(state.with_(timeline=timeline, layers=layers), timeline.frame)
-            )
+            state = state.with_(timeline=timeline, layers=state.layers.resized(message.frames, message.fps))
+            return self._session.begin_with(at_frame(state, timeline.frame))
         return self._changed(timeline)
 
     def set_frame(self, message: messages.SetFrame) -> Answer:
         """Show a frame; not a step of undo."""
         session = self._session
         self._within(message.frame)
-        timeline = msgspec.structs.replace(session.state.timeline, frame=message.frame)
+        timeline = session.state.timeline.with_(frame=message.frame)
         state = session.state.with_(timeline=timeline)
         if state.is_recording:
             state = at_frame(state, message.frame)
@@ -107,13 +83,15 @@ class TimelinePanel:
         if len(timeline.keys) >= MOST_KEYS:
             raise InvalidValueError(f"a timeline has at most {MOST_KEYS} keys")
         key = self._checked(message.key)
-        return self._changed(with_key(timeline, key), touched_range(timeline, key), key.frame)
+        return self._changed(
+            with_key(timeline, key), touched_range(timeline, key.handle, key.frame), key.frame
+        )
 
     def drag_key(self, message: messages.DragKey) -> Answer:
         """Move a key; the frames around it follow."""
         session, key = self._session, self._checked(message.key)
         timeline = with_key(session.state.timeline, key)
-        span = touched_range(timeline, key)
+        span = touched_range(timeline, key.handle, key.frame)
         if message.last:
             return self._changed(timeline, span, key.frame)
         before, state = session.state.motion, session.state
@@ -127,13 +105,12 @@ class TimelinePanel:
     def remove_key(self, message: messages.RemoveKey) -> Answer:
         """Remove a key."""
         timeline = self._session.state.timeline
-        gone = next(
-            (key for key in timeline.keys if (key.handle, key.frame) == (message.handle, message.frame)), None
-        )
-        if gone is None:
+        place = message.handle, message.frame
+        left = [key for key in timeline.keys if (key.handle, key.frame) != place]
+        if len(left) == len(timeline.keys):
             raise InvalidValueError(f"{message.handle} has no key at frame {message.frame}")
-        left = msgspec.structs.replace(timeline, keys=[key for key in timeline.keys if key is not gone])
-        return self._changed(left, touched_range(timeline, gone), gone.frame)
+        span = touched_range(timeline, *place)
+        return self._changed(timeline.with_(keys=left), span, message.frame)
 
     def remove_keys(self, message: messages.RemoveKeys) -> Answer:
         """Remove keys of handles or of the whole body."""
@@ -167,7 +144,7 @@ class TimelinePanel:
         if pin.last <= pin.first:
             raise InvalidValueError(f"a pin must end after it begins; got frames {pin.first} to {pin.last}")
         if state.is_recording and state.motion is not None and pin.position is None:
-            pin = msgspec.structs.replace(pin, position=place_of(handle, state.motion[pin.first]))
+            pin = pin.with_(position=place_of(handle, state.motion[pin.first]))
         return self._pinned(state.with_(timeline=with_pins(state.timeline, [pin])))
 
     def remove_pin(self, message: messages.RemovePin) -> Answer:
@@ -176,7 +153,7 @@ class TimelinePanel:
         left = [pin for pin in timeline.pins if (pin.handle, pin.first) != (message.handle, message.first)]
         if len(left) == len(timeline.pins):
             raise InvalidValueError(f"{message.handle} is not pinned from frame {message.first}")
-        return self._pinned(self._session.state.with_(timeline=msgspec.structs.replace(timeline, pins=left)))
+        return self._pinned(self._session.state.with_(timeline=timeline.with_(pins=left)))
 
     def lock_contact(self, message: messages.LockContact) -> Answer:
         """Hold a foot or hand at its contact."""
@@ -189,72 +166,36 @@ class TimelinePanel:
         """Change the styles from a frame on."""
         timeline, session = self._session.state.timeline, self._session
         self._within(message.key.frame)
-        self._not_recorded("styles")
+        if session.state.is_recording:
+            raise InvalidValueError(
+                "styles are for motions made of keys; a recording is corrected by keys, each about its frame"
+            )
         session.models.blend(message.key.weights)  # raises if they cannot be blended
         others = [key for key in timeline.styles if key.frame != message.key.frame]
         styles = sorted([*others, message.key], key=lambda key: key.frame)
-        return self._changed(msgspec.structs.replace(timeline, styles=styles))
+        return self._changed(timeline.with_(styles=styles))
 
     def remove_style(self, message: messages.RemoveStyleKey) -> Answer:
         """Remove a change of style."""
         timeline = self._session.state.timeline
         left = [key for key in timeline.styles if key.frame != message.frame]
-        return self._changed(msgspec.structs.replace(timeline, styles=left))
+        return self._changed(timeline.with_(styles=left))
 
-    def solve(self, message: messages.SolveTimeline) -> Answer:
+    def solve(self, _: messages.SolveTimeline) -> Answer:
         """Solve all frames together, in the background."""
-        del message
         state = self._session.state
         if state.is_recording or not is_made_of_keys(state.timeline):
             raise InvalidValueError("there is nothing on the timeline to solve: key a handle, or pin one")
         self._solve((0, 0), (0, 0))
         return []
 
-    def open_clip(self, message: messages.OpenClip) -> Answer:
-        """Open a recorded motion to play and correct; if no model has its skeleton, one is learned from it."""
-        session = self._session
-        upload = session.uploads.find(message.upload, owner=session.token)
-        path = upload.path
-
-        def work(report: Report) -> Done:
-            report(0.0)
-            clip, file = read_motion(path), upload
-            if not message.onto_body:
-                clip, file = drawable(clip, upload, session.uploads)
-            given = roles_beside(path, clip.skeleton) if clip.origin.character else {}
-            clip = replace(clip, skeleton=clip.skeleton.with_roles(**given)) if given else clip
-            if len(clip) > MOST_FRAMES:
-                raise InvalidValueError(
-                    f"{path.name} has {len(clip)} frames; the studio shows up to {MOST_FRAMES}"
-                )
-            motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
-
-            def take() -> Answer:
-                if prior is None:
-                    return put_on_timeline(session, motion, path.name)
-                character = file if motion.origin.character else None
-                entry = session.models.add(prior, path.stem, character=character)
-                listed = messages.Models(models=session.models.described())
-                if character is not None and len(motion) == 1:
-                    return [listed, *shown_as_itself(session, motion, entry)]
-                return [listed, *put_on_timeline(session, motion, path.name, entry=entry)]
-
-            return Done(take)
-
-        return [session.jobs.start("openClip", f"opening {path.name}", work)]
-
     def open_script(self, message: messages.OpenScript) -> Answer:
         """Open the keys and pins of a keyframe script on the shown body; the motion is solved at once."""
         session = self._session
-        script = read_script(session.uploads.find(message.upload, owner=session.token).path)
-        if len(script.times) > MOST_FRAMES:
-            raise InvalidValueError(
-                f"the script has {len(script.times)} frames; the studio shows up to {MOST_FRAMES}"
-            )
+        script = read_script(session.path(message.upload))
+        check_length("the script", len(script.times))
         state = state_of(script, session.state)
         return self._changed(state.timeline, state=state)
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _pinned(self, state: State) -> Answer:
         """Apply a state whose timeline has other pins."""
@@ -280,18 +221,12 @@ class TimelinePanel:
         if key.position is not None:
             return key
         pose = state.motion[key.frame] if state.motion is not None else state.pose
-        return msgspec.structs.replace(key, position=place_of(handle, pose))
+        return key.with_(position=place_of(handle, pose))
 
     def _within(self, frame: int) -> None:
         if frame >= self._session.state.timeline.frames:
             raise InvalidValueError(
                 f"the timeline has frames 0 to {self._session.state.timeline.frames - 1}; got {frame}"
-            )
-
-    def _not_recorded(self, what: str) -> None:
-        if self._session.state.is_recording:
-            raise InvalidValueError(
-                f"{what} are for motions made of keys; a recording is corrected by keys, each about its frame"
             )
 
     def _fits(self, timeline: Timeline) -> bool:
@@ -312,9 +247,11 @@ class TimelinePanel:
         if state.is_recording:
             changed = recorrected(state, timeline, [] if frame is None else [frame], session.poser)
             return session.begin_with(at_frame(changed, timeline.frame))
-        state = state.with_(timeline=msgspec.structs.replace(timeline, clip=None), by_hand=False)
+        state = state.with_(timeline=timeline.with_(clip=None), by_hand=False)
         if not is_made_of_keys(timeline):
-            return session.commit(_without_keys(state))
+            if timeline.poses:  # they stay, as a recording
+                return session.commit(state.with_(timeline=state.timeline.with_(clip=POSES), smooth=True))
+            return session.commit(state.with_(layers=None, smooth=True))
         whole = span if span is not None and self._fits(timeline) else (0, timeline.frames)
         part = about(timeline.frame if frame is None else frame, whole)
         state = self._solved(state, part)
@@ -362,50 +299,31 @@ class TimelinePanel:
                 parts.append(ready.solved(after, part, progress=one_more))
                 goes_on = any(first == part[1] for first, _ in left[number + 1 : number + 2])
                 if not goes_on or sum(map(len, parts)) >= timeline.frames / PUT_IN:
+                    first = part[1] - sum(map(len, parts))
                     with session.lock:
-                        if not is_wanted():
+                        now = session.state.layers
+                        if now is None or not is_wanted():
                             return Done(list)
-                        self._put_in(parts, part[1])
+                        session.revise(layers=replace(now, base=joined(now.base, parts, first)))
+                        session.post(session.frames_shown(first, part[1], fine=False))
                     parts = []
                 yield
             if not smoothed:
-                return Done(lambda: self._finished(is_wanted(), session.state.layers))
-            found = ready.all_together(
-                lambda done, total: report(FIRST_PASS + (1.0 - FIRST_PASS) * done / max(total, 1))
-            )
-            layers = Layers(found.motion, unmet=found.unmet)
-            return Done(lambda: self._finished(is_wanted(), layers))
+                return Done(lambda: finished(session.state.layers))
+            rest = 1.0 - FIRST_PASS
+            found = ready.all_together(lambda done, total: report(FIRST_PASS + rest * done / max(total, 1)))
+            return Done(lambda: finished(Layers(found.motion, unmet=found.unmet)))
+
+        def finished(layers: Layers | None) -> Answer:
+            """Make the solved frames the motion."""
+            if not is_wanted() or layers is None:
+                return []
+            over = () if session.state.layers is None else session.state.layers.corrections
+            session.revise(layers=replace(layers, corrections=over), smooth=True)
+            session.keep()
+            return session.motion_shown()
 
         session.jobs.start_newest(SOLVING, "solving the timeline", work)
-
-    def _put_in(self, parts: list[Motion], end: int) -> None:
-        """Insert solved parts of the motion up to a frame, and show them."""
-        session, first = self._session, end - sum(map(len, parts))
-        now = session.state.layers
-        if now is not None:
-            session.revise(layers=replace(now, base=joined(now.base, parts, first)))
-            session.post(session.frames_shown(first, end, fine=False))
-
-    def _finished(self, wanted: bool, layers: Layers | None) -> Answer:
-        """Make the solved frames the motion."""
-        session = self._session
-        if not wanted or layers is None:
-            return []
-        over = () if session.state.layers is None else session.state.layers.corrections
-        session.revise(layers=replace(layers, corrections=over), smooth=True)
-        session.keep()
-        return session.motion_shown()
-
-
-def _without_keys(state: State) -> State:
-    """The state without a motion; one with whole-body keys stays, as a recording."""
-    if state.timeline.poses:
-        return state.with_(timeline=msgspec.structs.replace(state.timeline, clip=POSES), smooth=True)
-    return state.with_(layers=None, smooth=True)
-
-
-def _cut(pin: messages.Pin, last: int) -> messages.Pin:
-    return msgspec.structs.replace(pin, last=min(pin.last, last))
 
 
 def hold(session: Session, state: State) -> messages.Progress:
@@ -414,24 +332,15 @@ def hold(session: Session, state: State) -> messages.Progress:
     frames = [frame for frame in range(timeline.frames) if keys_at(old, frame) != keys_at(timeline, frame)]
 
     def work(report: Report) -> Done:
-        held = recorrected(
-            state.with_(timeline=old),
-            timeline,
-            frames,
-            Poser(session.models),
-            lambda done: report(done / len(frames)),
-        )
+        poser = Poser(session.models)
+        before = state.with_(timeline=old)
+        held = recorrected(before, timeline, frames, poser, lambda done: report(done / len(frames)))
         return Done(lambda: take(held))
 
     def take(held: State) -> Answer:
         if session.state.layers is not began:
             raise InvalidValueError("the motion was changed while a handle was being held; hold it again")
-        frame = session.state.timeline.frame
-        return session.begin_with(at_frame(held.with_(timeline=_at(timeline, frame)), frame))
+        timeline.frame = session.state.timeline.frame
+        return session.begin_with(at_frame(held.with_(timeline=timeline), timeline.frame))
 
     return session.jobs.start("hold", "holding handles over the recording", work)
-
-
-def _at(timeline: Timeline, frame: int) -> Timeline:
-    timeline.frame = frame
-    return timeline
