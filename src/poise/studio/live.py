@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Condition
+from typing import ClassVar
 
 import numpy as np
 
@@ -28,11 +29,12 @@ WAITS = 0.1  # seconds between checks whether a webcam is still wanted
 UNHEARD = 3  # frames without a known label after which the labels are reported
 
 
+@dataclass
 class LiveSource(ABC):
     """A source to follow. `notes` for the user grow while it runs."""
 
-    notes: list[str]
-    by_markers = True
+    notes: list[str] = field(default_factory=list, kw_only=True)
+    by_markers: ClassVar[bool] = True
     taken: float | None = None  # time of the newest picture by the clock of its source
 
     @property
@@ -56,7 +58,6 @@ class UdpMarkers(LiveSource):
     host: str
     port: int
     mapping: Path | None = None
-    notes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -105,7 +106,6 @@ class FeedMarkers(LiveSource):
 
     take: str
     mapping: Path | None = None
-    notes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:
@@ -138,7 +138,6 @@ class FeedMarkers(LiveSource):
 class PagePictures(LiveSource):
     """Pictures of the page's webcam over its websocket; only the newest counts."""
 
-    notes: list[str] = field(default_factory=list)
     name, by_markers = "webcam", False
 
     def __post_init__(self) -> None:
@@ -196,7 +195,6 @@ class CameraViews(LiveSource):
     live: bool
     sync: str = "time"
     colours: Colours = field(default_factory=Colours)
-    notes: list[str] = field(default_factory=list)
 
     @property
     def name(self) -> str:

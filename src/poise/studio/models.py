@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, count
 from pathlib import Path
 from threading import Lock
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.priors.abilities import latent_of, standing_pose
@@ -27,27 +27,26 @@ PLAIN: messages.Kind = "plain"
 MOST_MODELS = 64  # models that one page may learn or open
 
 
+@dataclass(eq=False)
 class ModelSource:
     """The source of a model: it is made once, at first use."""
 
-    def __init__(
-        self, make: Callable[[], Prior], skeleton: Skeleton, *, latent: bool, path: Path | None = None
-    ) -> None:
-        self._make, self.skeleton, self.latent, self._path = make, skeleton, latent, path
-        self._lock, self._found = Lock(), cast("Prior | None", None)
+    make: Callable[[], Prior]
+    skeleton: Skeleton
+    latent: bool
+    path: Path | None = None
+    _found: Prior | None = None
+    _lock: Lock = field(default_factory=Lock)
 
     @classmethod
     def of(cls, prior: Prior) -> ModelSource:
         """The source of an existing model."""
-        source = cls(lambda: prior, prior.space.skeleton, latent=latent_of(prior) is not None)
-        source.get()
-        return source
+        return cls(lambda: prior, prior.space.skeleton, latent_of(prior) is not None, _found=prior)
 
     def get(self) -> Prior:
         """The model."""
         with self._lock:
-            if self._found is None:
-                self._found = self._make()
+            self._found = self.make() if self._found is None else self._found
             return self._found
 
     @property
@@ -58,7 +57,7 @@ class ModelSource:
     @property
     def at_hand(self) -> bool:
         """Whether it is available as fast as its file can be read."""
-        return self.ready or (self._path is not None and self._path.exists())
+        return self.ready or (self.path is not None and self.path.exists())
 
 
 @dataclass(frozen=True, eq=False)

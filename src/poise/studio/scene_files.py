@@ -220,7 +220,16 @@ class SceneFiles:
     def _state_of(self, scene: SavedScene, now: State) -> State:
         ids = {saved.id: self._entry_of(saved).id for saved in scene.models}
         entry = self._model_of(scene, ids, now)
-        pose = _pose_of(scene, entry.skeleton)
+        skeleton, turns = entry.skeleton, np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
+        if len(turns) != len(skeleton) or not np.all(np.linalg.norm(turns, axis=1) > 0.5):
+            raise InvalidValueError(
+                f"{len(turns)} rotations for {len(skeleton)} joints, or some that are not valid rotations"
+            )
+        for handle in scene.handles:
+            skeleton.index(handle.joint)
+        if lost := handles_on(scene.timeline) - {handle.id for handle in scene.handles}:
+            raise InvalidValueError(f"keys or pins of {min(lost)!r}, a handle that is not there")
+        pose = Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
         typed_constraints(scene.constraints)  # raises if they are invalid
         styles = [key.with_(weights=self._known(key.weights, ids)) for key in scene.timeline.styles]
         timeline = scene.timeline.with_(styles=[key for key in styles if key.weights])
@@ -231,7 +240,7 @@ class SceneFiles:
         return State(
             PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
-            layers=self._layers_of(scene, entry.skeleton), smooth=scene.smooth, photo=photo,
+            layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=photo,
             bearing=scene.bearing, constraints=scene.constraints,
             props=tuple(prop.with_(upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props),
         )  # fmt: skip
@@ -299,19 +308,6 @@ def decoded(source: Path | bytes, path: str | Path = "the scene that was kept") 
     if min(scene.version, scene.read_by) > VERSION:
         raise ParseError(f"written by a newer Poise (scene version {scene.version}); upgrade", path=path)
     return scene
-
-
-def _pose_of(scene: SavedScene, skeleton: Skeleton) -> Pose:
-    turns = np.array(scene.turns, dtype=np.float64).reshape(-1, 4)
-    if len(turns) != len(skeleton) or not np.all(np.linalg.norm(turns, axis=1) > 0.5):
-        raise InvalidValueError(
-            f"{len(turns)} rotations for {len(skeleton)} joints, or some that are not valid rotations"
-        )
-    for handle in scene.handles:
-        skeleton.index(handle.joint)
-    if lost := handles_on(scene.timeline) - {handle.id for handle in scene.handles}:
-        raise InvalidValueError(f"keys or pins of {min(lost)!r}, a handle that is not there")
-    return Pose(skeleton, np.array(scene.root), rotations.normalize(turns))
 
 
 def _missing(name: str) -> zipfile.ZipExtFile:
