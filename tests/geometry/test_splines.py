@@ -78,6 +78,17 @@ def test_an_even_pace_covers_equal_lengths_in_equal_times() -> None:
     assert uneven[0] < 0.1 * uneven[-1]
 
 
+def test_a_monotone_curve_stays_between_its_keys_and_stands_where_they_stand() -> None:
+    times, at = np.array([0.0, 0.3, 1.0, 1.2, 2.0]), np.linspace(0.0, 2.0, 201)
+    points = np.array([[0.0, 1.0], [0.8, 0.2], [0.9, 0.2], [0.9, 0.6], [2.0, 0.1]])
+    curve = curve_through(times, points, at, kind="monotone")
+    assert np.all(np.diff(curve[:, 0]) >= -1e-12)
+    low, high = curve[(at > 0.3) & (at < 1.0)].min(axis=0), curve[(at > 0.3) & (at < 1.0)].max(axis=0)
+    np.testing.assert_allclose([low[1], high[1]], 0.2, atol=1e-12)
+    assert curve[:, 1].max() <= 1.0
+    assert curve[:, 1].min() >= 0.1
+
+
 def test_a_centripetal_curve_does_not_loop_where_keys_are_close() -> None:
     times = np.array([0.0, 1.0, 2.0, 3.0])
     points = np.array([[0.0, 0.0], [1.0, 0.0], [1.01, 0.05], [0.0, 1.0]])

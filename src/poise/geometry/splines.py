@@ -12,7 +12,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.types import Array
 
-KINDS = ("hermite", "centripetal", "linear")
+KINDS = ("hermite", "monotone", "centripetal", "linear")
 _LOOKS = 64  # samples per segment for its arc length
 
 
@@ -29,7 +29,9 @@ def curve_through(
     """Sample the curve through points at increasing times; it is constant beyond its ends.
 
     `tangents` are velocities at the keys. Rows of NaN get defaults: for "hermite" those of the parabola through a key
-    and its neighbours in time (a Catmull-Rom curve for uneven times), for "centripetal" those of the centripetal
+    and its neighbours in time (a Catmull-Rom curve for uneven times), for "monotone" the same within the bounds of
+    Fritsch and Carlson (1980), so that no coordinate swings beyond its keys and what stands at two keys stands between
+    them, for "centripetal" those of the centripetal
     Catmull-Rom curve, which has no loops or cusps at any timing; "linear" has corners. With `even_pace` each segment
     has constant speed along its arc length; `ease` slows down at its start ("in"), its end ("out") or both ("in-out"),
     for all segments or one each.
@@ -137,6 +139,13 @@ def _segment_tangents(
     if kind == "centripetal":
         knots = np.sqrt(np.maximum(np.linalg.norm(chords, axis=1, keepdims=True), 1e-12))
     chosen = _tangents(knots, chords)
+    if kind == "monotone":
+        slopes = np.concatenate([chords[:1], chords, chords[-1:]]) / np.concatenate(
+            [knots[:1], knots, knots[-1:]]
+        )
+        before, after = slopes[:-1], slopes[1:]
+        most = 3.0 * np.where(before * after > 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
+        chosen = np.clip(chosen, -most, most)
     leaving, arriving = chosen[:-1] * knots, chosen[1:] * knots
     if given is not None:
         known = np.isfinite(given).all(axis=1, keepdims=True)

@@ -35,7 +35,9 @@ class LiveSource(ABC):
 
     notes: list[str] = field(default_factory=list, kw_only=True)
     by_markers: ClassVar[bool] = True
-    taken: float | None = field(default=None, kw_only=True)  # time of the newest picture by the clock of its source
+    taken: float | None = field(
+        default=None, kw_only=True
+    )  # time of the newest picture by the clock of its source
 
     @property
     @abstractmethod

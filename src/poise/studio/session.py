@@ -36,6 +36,7 @@ from poise.studio.state import Placed, State
 from poise.studio.uploads import Upload, Uploads
 
 PIECE = 600  # frames of a motion per message
+OWN_GESTURE = -1  # of an edit and its keys, where the page names none
 _LOG = logging.getLogger("poise.studio")
 
 Answer = list[ServerMessage]
@@ -211,6 +212,21 @@ class Session:
         """Show a solved state as one step of undo: feet that were moved stand where they are now."""
         state = state.with_(placed=solved.placed)
         return self.commit(state.with_(anchors=replanted(state)), solved)
+
+    def keyed(self, answer: Answer, handles: Iterable[str], ease: int | None) -> Answer:
+        """Key handles where an edit that was just committed has put them: both are one step of undo.
+
+        Without an ease nothing is keyed. A key that is there already keeps its curve.
+        """
+        timeline, gesture = self.state.timeline, self._gesture
+        known = {key.handle: key for key in timeline.keys if key.frame == timeline.frame}
+        for name in [] if ease is None else handles:
+            handle = self.state.handle(name)
+            key = known.get(name, messages.Key(handle=name, frame=timeline.frame))
+            key = key.with_(position=handle.position, rotation=handle.rotation, ease=ease)
+            self._stepped = OWN_GESTURE if gesture is None else gesture
+            answer = [*answer, *self.answer(messages.PutKey(key=key, gesture=self._stepped))]
+        return answer
 
     def revise(self, **changes: Any) -> None:
         """Change the current state without a step of undo, below a running drag."""

@@ -215,14 +215,14 @@ def _script_keys(script: Script, handle: str) -> list[Key]:
 
 
 def path_of(state: State, handle: str) -> HandlePath:
-    """The curve through a handle's keys; constant before the first and after the last."""
+    """The curve through a handle's keys; constant before the first and after the last, and where two are alike."""
     timeline, own = state.timeline, state.handle(handle)
     keys = _keys_of(timeline, handle)
     frames, points = _through(timeline, [(key.frame, key.position) for key in keys])
     given = {key.frame: key.tangent for key in keys}
     return HandlePath(
         point_of(own), frames / timeline.fps, points, or_unknown([given.get(int(frame)) for frame in frames]),
-        _eases(keys, frames), tolerance=None if own.hard else own.tolerance,
+        _eases(keys, frames), kind="monotone", tolerance=None if own.hard else own.tolerance,
     )  # fmt: skip
 
 
@@ -237,7 +237,7 @@ def turn_path_of(state: State, handle: str) -> TurnPath | None:
     given = {key.frame: key.spin for key in keys}
     return TurnPath(
         point_of(own), frames / timeline.fps, quaternions,
-        or_unknown([given.get(int(frame)) for frame in frames]), _eases(keys, frames),
+        or_unknown([given.get(int(frame)) for frame in frames]), _eases(keys, frames), kind="monotone",
         tolerance=None if own.hard else own.turn_tolerance,
     )  # fmt: skip
 

@@ -24,10 +24,14 @@ class Hello(FromPage):
 
 
 class PutHandle(FromPage):
-    """Add or change a handle: its target, pinning, softness. Omitted targets are the current positions."""
+    """Add or change a handle: its target, pinning, softness. Omitted targets are the current positions.
+
+    With `ease` it is keyed where it is now, as part of the same step.
+    """
 
     handle: SceneHandle
     seq: Seq | None = None
+    ease: Frame | None = None
     gesture: Seq | None = None
 
 
@@ -38,7 +42,10 @@ class RemoveHandle(FromPage):
 
 
 class Drag(FromPage):
-    """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance."""
+    """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance.
+
+    At the `last`, `ease` keys all of them, as part of the same step.
+    """
 
     seq: Seq
     handle: Name
@@ -46,6 +53,7 @@ class Drag(FromPage):
     rotation: Quaternion | None = None
     along: Annotated[list[Name], Meta(max_length=64)] = []
     last: bool = False
+    ease: Frame | None = None
     gesture: Seq | None = None
 
 

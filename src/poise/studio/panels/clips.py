@@ -57,7 +57,7 @@ def on_a_body(
 ) -> tuple[Motion, Prior | None]:
     """A clip on an available body: one with its own skeleton, created if needed, or the one shown."""
     shown = session.state.pose.skeleton
-    skeletons = [shown, *(each.skeleton for each in session.models.learned)]
+    skeletons = [shown, *(each.skeleton for each in session.models.learned if not onto_body)]
     alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
     if clip.origin.character and not onto_body:
         return clip, _prior_of(clip)

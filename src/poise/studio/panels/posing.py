@@ -14,7 +14,7 @@ from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
-from poise.studio.messages import LOOK_AT, Key, Prop, SceneHandle, Vec3
+from poise.studio.messages import LOOK_AT, Prop, SceneHandle, Vec3
 from poise.studio.session import Answer, Panel
 from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
 from poise.studio.state import MOST_PROPS, Placed, State, handles_on
@@ -38,7 +38,8 @@ class PosingPanel(Panel):
             handle = handle.with_(position=place_of(handle, state.pose))
         state = state.with_handle(handle)
         pulls = known or message.handle.position is not None
-        return self._solved(state) if pulls else self._session.commit(state)
+        answer = self._solved(state) if pulls else self._session.commit(state)
+        return self._session.keyed(answer, [handle.id], message.ease)
 
     def drag(self, message: messages.Drag) -> Answer:
         """A moment of a drag; the last one is a step of undo."""
@@ -53,7 +54,9 @@ class PosingPanel(Panel):
         )  # moved feet stand here now, unpinned handles follow the body
         handles = [each if each.pinned else following(each, state.pose) for each in state.handles]
         anchors = replanted(state, dragged=message.handle)
-        return self._session.commit(state.with_(anchors=anchors, handles=tuple(handles)), solved)
+        answer = self._session.commit(state.with_(anchors=anchors, handles=tuple(handles)), solved)
+        moved_too = [message.handle, *message.along] if message.handle != LOOK_AT else message.along
+        return self._session.keyed(answer, moved_too, message.ease)
 
     def set_feet(self, message: messages.SetFeet) -> Answer:
         """Set the feet; planted feet stand where they are now."""
@@ -198,18 +201,8 @@ class PropsPanel(Panel):
         solved = session.poser.solve(state, fine=message.last)
         if not message.last:
             return [session.show(state, solved, fine=False)]
-        answer = session.settle(state, solved)
-        if message.ease is None:
-            return answer
-        # those that were keyed here before keep their curves
-        frame = state.timeline.frame
-        known = {key.handle: key for key in state.timeline.keys if key.frame == frame}
-        for handle in state.handles:
-            if handle.glued == prop.id and handle.pinned:
-                key = known.get(handle.id, Key(handle=handle.id, frame=frame, ease=message.ease))
-                key = key.with_(position=handle.position, rotation=handle.rotation)
-                answer += session.answer(messages.PutKey(key=key, gesture=message.gesture))
-        return answer
+        glued = [handle.id for handle in state.handles if handle.glued == prop.id and handle.pinned]
+        return session.keyed(session.settle(state, solved), glued, message.ease)
 
     def remove(self, message: messages.RemoveProp) -> Answer:
         """Remove a prop; what was glued to it stays."""

@@ -36,6 +36,7 @@ export interface PutHandle {
   type: "putHandle";
   handle: SceneHandle;
   seq?: number | null;
+  ease?: number | null;
   gesture?: number | null;
 }
 
@@ -54,6 +55,7 @@ export interface Drag {
   rotation?: [number, number, number, number] | null;
   along?: string[];
   last?: boolean;
+  ease?: number | null;
   gesture?: number | null;
 }
 

@@ -75,8 +75,8 @@ function numbered(value: SceneHandle | Prop): number {
   return seq;
 }
 
-export function putHandle(handle: SceneHandle): void {
-  edit({ type: "putHandle", handle, seq: numbered(handle), gesture });
+export function putHandle(handle: SceneHandle, keyed = false): void {
+  edit({ type: "putHandle", handle, seq: numbered(handle), ease: keyed ? keyEase(true) : null, gesture });
 }
 
 /** A handle on a joint; it stays where the body has the joint now. */
@@ -101,7 +101,7 @@ export function handleOn(joint: string): SceneHandle {
 
 export function changeHandle(id: string, change: Partial<SceneHandle>): void {
   const handle = state.handles.value.find((candidate) => candidate.id === id);
-  if (handle) putHandle({ ...newest(handle), ...change });
+  if (handle) putHandle({ ...newest(handle), ...change }, "position" in change || "rotation" in change);
 }
 
 export function removeHandle(id: string): void {
@@ -112,7 +112,9 @@ export function removeHandle(id: string): void {
 export function drag(handle: string, target: { position?: Vec3; rotation?: Quat }, last: boolean): void {
   state.ghostOf.value = null;
   const along = target.position ? alongWith(handle) : [];
-  stream(`drag ${handle}`, last, () => say({ type: "drag", seq: nextSeq(), handle, ...target, along, last, gesture }));
+  stream(`drag ${handle}`, last, () =>
+    say({ type: "drag", seq: nextSeq(), handle, ...target, along, last, ease: keyEase(last), gesture }),
+  );
 }
 
 /** The handles that are selected together with one of them. */

@@ -8,7 +8,6 @@ import * as state from "../state";
 import { threeQuaternion } from "../turns";
 import * as view from "../view";
 import { alongWith, beginGesture, drag, dragKey, endGesture, handleOn, putProp, turnJoints } from "../studio";
-import { keyDragged } from "../timeline/keys";
 import { SelectionBox, beginsBox } from "./box";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
@@ -33,7 +32,6 @@ export class HandleTool {
   private readonly proxy = new Object3D();
   private readonly began = new Quaternion();
   /** Where all handles were when the gesture began. */
-  private starts = new Map<string, Vec3>();
   private grip: Grip | null = null;
   /** What was pressed that only a click counts on. */
   private pressed: { readonly picked: Picked | null; readonly pixel: Vec2; readonly more: boolean } | null = null;
@@ -192,17 +190,6 @@ export class HandleTool {
   private pullHandle(id: string, position: Vec3, last: boolean): void {
     state.dragged.value = { id, position };
     drag(id, { position }, last);
-    if (last && id !== LOOK_AT) keyDragged(id, position);
-    if (last) this.keyAlong(id, position);
-  }
-
-  /** Handles that were moved along are keyed as the one under the hand. */
-  private keyAlong(id: string, position: Vec3): void {
-    const from = this.starts.get(id);
-    for (const other of alongWith(id)) {
-      const start = this.starts.get(other);
-      if (from && start) keyDragged(other, start.map((value, k) => value + position[k]! - from[k]!) as Vec3);
-    }
   }
 
   private hover(picked: Picked | null): void {
@@ -235,7 +222,6 @@ export class HandleTool {
 
   private remember(): void {
     this.began.copy(this.proxy.quaternion);
-    this.starts = new Map(handlePlaces().map(({ id, wanted }) => [id, wanted]));
   }
 
   private turn(last: boolean): void {
@@ -246,10 +232,7 @@ export class HandleTool {
     if (!id) return;
     if (this.gizmo.mode === "rotate") {
       if (!state.selectedHandle.value?.pinned) this.turnFreely(id, position, last);
-      else {
-        drag(id, { rotation: this.proxyTurn() }, last);
-        if (last) keyDragged(id, position, this.proxyTurn());
-      }
+      else drag(id, { rotation: this.proxyTurn() }, last);
     } else this.pullHandle(id, position, last);
     if (last) state.dragged.value = null;
   }

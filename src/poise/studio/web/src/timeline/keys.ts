@@ -1,32 +1,22 @@
 /** Keys, pins and style changes, as the person sets them at the playhead. */
-import type { Quat, Vec3 } from "../arrays";
 import type { SceneHandle } from "../messages";
 import { frame } from "../shown";
 import { handlePlaces } from "../stage/picking";
 import * as state from "../state";
-import { putKey, say } from "../studio";
+import { putKey, say, turnJoints } from "../studio";
 
 export function keySelected(): void {
   const ids = new Set([state.selected.value, ...state.alsoSelected.value]);
   const chosen = state.handles.value.filter(({ id }) => ids.has(id));
-  if (!chosen.length) {
-    state.notify("Select a handle first: click a joint on the body.", "info");
-    return;
-  }
-  chosen.forEach(keyHandle);
+  const root = state.body.value?.joints[0]?.name;
+  if (chosen.length) chosen.forEach(keyHandle);
+  else if (root) turnJoints([root], [1, 0, 0, 0], true, true); // the pose as it is, as a key of the whole body
 }
 
 /** A key where the stage shows the handle. */
 function keyHandle(handle: SceneHandle): void {
   const position = handlePlaces().find((place) => place.id === handle.id)?.wanted ?? null;
   putKey({ handle: handle.id, frame: frame.value, position, rotation: handle.rotation });
-}
-
-/** What was dragged on the timeline is keyed at once, if that is wished. */
-export function keyDragged(handle: string, position: Vec3, turned: Quat | null = null): void {
-  if (!state.isKeying.value) return;
-  const held = state.handles.value.find((candidate) => candidate.id === handle)?.rotation ?? null;
-  putKey({ handle, frame: frame.value, position, rotation: turned ?? held });
 }
 
 export function pinSelected(length: number): void {

@@ -1,0 +1,144 @@
+"""What an animator counts on: every edit is keyed where that is wished, and what stands on the timeline stands."""
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from poise.formats import write
+from poise.performer import act
+from poise.studio import messages as said
+from poise.studio.panels.clips import put_on_timeline
+from poise.studio.session import Session
+from poise.studio.state import State
+from poise.studio.timeline_script import path_of, turn_path_of
+from running_studio import Heard
+
+TURN = (0.9659258, 0.2588190, 0.0, 0.0)
+
+
+def place(session: Session) -> tuple[float, float, float]:
+    x, y, z = session.state.pose.positions["right_hand"].tolist()
+    return x, y, z
+
+
+def typed(session: Session, ease: int | None) -> None:
+    x, y, z = place(session)
+    handle = said.SceneHandle(id="right_hand", joint="right_hand", position=(x, y + 0.1, z))
+    session.answer(said.PutHandle(handle=handle, ease=ease))
+
+
+def turned(session: Session, ease: int | None) -> None:
+    handle = said.SceneHandle(id="right_hand", joint="right_hand", position=place(session), rotation=TURN)
+    session.answer(said.PutHandle(handle=handle, ease=ease))
+
+
+def dragged(session: Session, ease: int | None) -> None:
+    """Also an arrow key: that is a drag of one step."""
+    x, y, z = place(session)
+    session.answer(
+        said.Drag(seq=session.seq + 1, handle="right_hand", position=(x + 0.05, y, z), last=True, ease=ease)
+    )
+
+
+EDITS = [typed, turned, dragged]
+
+
+def fresh(session: Session) -> None:
+    session.answer(said.SetTimeline(fps=10.0, frames=6))
+
+
+def recorded(session: Session) -> None:
+    session.post(*put_on_timeline(session, act("reach", seconds=1.0, fps=10.0)))
+
+
+@pytest.mark.parametrize("begin", [fresh, recorded])
+@pytest.mark.parametrize("edit", EDITS)
+def test_every_edit_is_keyed_as_one_step_of_undo(
+    session: Session, begin: Callable[[Session], None], edit: Callable[[Session, int | None], None]
+) -> None:
+    begin(session)
+    session.answer(said.SetFrame(frame=3))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="right_hand", joint="right_hand")))
+    before, undos = session.state, session.history.undos
+    edit(session, None)
+    assert session.state.timeline.keys == []
+    session.answer(said.Undo())
+    edit(session, 2)
+    (key,) = session.state.timeline.keys
+    assert (key.handle, key.frame, key.ease) == ("right_hand", 3, 2)
+    assert key.position == pytest.approx(session.state.handle("right_hand").position, abs=2e-3)
+    assert key.rotation == pytest.approx(session.state.handle("right_hand").rotation, abs=2e-3)
+    assert session.history.undos == undos + 1
+    kept = session.autosave.find(session.token)
+    assert session.files.opened(kept, before).timeline.keys == [key]
+    edit(session, 2)  # another edit is another step
+    assert session.history.undos == undos + 2
+    session.answer(said.Undo())
+    session.answer(said.Undo())
+    assert shown(session.state) == shown(before)
+
+
+def shown(state: State) -> tuple[object, ...]:
+    return state.timeline.keys, state.handles, np.asarray(state.pose.rotations).tobytes()
+
+
+def test_what_moves_along_is_keyed_too(session: Session) -> None:
+    fresh(session)
+    for side in ("left_hand", "right_hand"):
+        session.answer(said.PutHandle(handle=said.SceneHandle(id=side, joint=side)))
+    x, y, z = place(session)
+    drag = said.Drag(
+        seq=1, handle="right_hand", position=(x, y + 0.1, z), along=["left_hand"], last=True, ease=2
+    )
+    session.answer(drag)
+    assert [key.handle for key in session.state.timeline.keys] == ["left_hand", "right_hand"]
+    assert session.history.undos == 4  # the timeline, two handles, and the drag with its keys
+
+
+def test_what_stands_at_two_keys_stands_between_them_and_after_the_last(session: Session) -> None:
+    """A foot that steps and stays: with tangents of Catmull and Rom it slid by 34 cm after its last key."""
+    session.answer(said.SetTimeline(fps=30.0, frames=90))
+    foot = said.SceneHandle(id="foot", joint="left_foot", position=(0.1, 0.1, 0.0))
+    places = {0: (0.1, 0.1, 0.0), 20: (0.1, 0.25, 0.4), 40: (0.1, 0.1, 0.8), 50: (0.1, 0.1, 0.8)}
+    turns = {0: (1.0, 0.0, 0.0, 0.0), 20: TURN, 40: (1.0, 0.0, 0.0, 0.0), 50: (1.0, 0.0, 0.0, 0.0)}
+    keys = [said.Key(handle="foot", frame=at, position=places[at], rotation=turns[at]) for at in places]
+    timeline = session.state.timeline.with_(keys=keys)
+    state = session.state.with_(handles=(foot,), timeline=timeline)
+    times = np.arange(90) / 30.0
+    path, turning = path_of(state, "foot").at(times), turn_path_of(state, "foot")
+    np.testing.assert_allclose(path[[0, 20, 40, 50]], list(places.values()), atol=1e-12)
+    assert np.abs(path[40:] - places[40]).max() < 1e-12
+    assert np.all(np.diff(path[:41, 2]) >= -1e-12)  # ahead, and never back
+    assert path[:, 2].max() <= 0.8 + 1e-12
+    assert path[:, 1].min() >= 0.1 - 1e-12
+    assert turning is not None
+    np.testing.assert_allclose(turning.at(times)[40:], np.tile([1.0, 0.0, 0.0, 0.0], (50, 1)), atol=1e-12)
+    speeds = np.linalg.norm(np.diff(path[:41], axis=0), axis=1)
+    assert np.abs(np.diff(speeds)).max() < 0.02  # metres a frame: it does not jerk
+
+
+def test_a_clip_lands_on_the_body_that_is_shown_whatever_was_opened_before(
+    session: Session, tmp_path: Path
+) -> None:
+    clip = act("walk", seconds=0.5, fps=10)
+    path = tmp_path / "other.bvh"
+    path.write_text(write(clip, tmp_path / "walk.bvh").read_text().replace("ROOT Hips", "ROOT Middle"))
+    upload, body, heard = (
+        session.uploads.keep(path, owner=session.token).id,
+        session.state.pose.skeleton,
+        Heard(session),
+    )
+    session.answer(said.OpenClip(upload=upload))
+    heard.wait_for(said.MotionRange, lambda _: session.jobs.idle)
+    assert session.state.pose.skeleton.names[0] == "Middle"
+    session.answer(said.ChooseModel(model="reach", clear=True))
+    for _ in range(2):
+        heard.messages.clear()
+        session.answer(said.OpenClip(upload=upload, onto_body=True))
+        heard.wait_for(said.SceneChanged, lambda _: session.jobs.idle)
+        assert session.state.model == "reach"
+        assert session.motion is not None
+        assert session.motion.skeleton is body
+        assert len(session.motion) == len(clip)
