@@ -1,8 +1,7 @@
 """Latent dynamics, and the surface of a latent space with phases, which they follow.
 
-Latent dynamics: x of a frame from the previous x, by Gaussian processes (Wang et al. 2008; the paper's Eq. 2).
-
-Every activity has its own process and kernel (section 4.4): the kernel matrix of all is block-diagonal. A second-order
+Latent dynamics: x of a frame from the previous x, by Gaussian processes (Wang et al. 2008; the paper's Eq. 2). Every
+activity has its own process and kernel (section 4.4): the kernel matrix of all is block-diagonal. A second-order
 process sees the velocity too. For simulation the processes are mixed by their certainty and by the activity asked for.
 
 Far from its data, a process returns its mean function. Without a topology this is zero, as in the paper. On a cylinder
@@ -10,10 +9,9 @@ it is a limit cycle: from the nearest point of the ring through the training poi
 own pace, and towards the activity's own position on the axis. During learning, a rotation about the centre stands for
 the ring, which is not known yet.
 
-The surface of a latent space with phases: a closed curve per phase, a line for every other dimension.
-
-The curve is a Fourier series in the phase through the training points. A point's phase is that of the nearest point of
-the curve. A simulated gait stays on the surface, so it neither spirals inward nor loses its beat.
+The surface has a closed curve per phase and a line for every other dimension. The curve is a Fourier series in the
+phase through the training points. A point's phase is that of the nearest point of the curve. A simulated gait stays on
+the surface, so it neither spirals inward nor loses its beat.
 """
 
 from __future__ import annotations
@@ -31,13 +29,24 @@ from poise.priors.dynamics.structure import Structure
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
-# --- the surface ------------------------------------------------------------------------------------------------------
-
-
 HARMONICS = 4
 PLACES = 360  # sampled points of a curve; the nearest is refined
 REFINED = 3  # Newton steps of the refinement
 LEAST_BEND = 0.1  # of the curvature on the curve: Newton's method is not used below this fraction
+NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: smallest variance of a step
+HOMING = 0.2  # fraction per frame of the way to an activity's own position on an axis (in the mean function)
+BESIDE = (0.3, 0.6)  # of the latent space's unit: offsets along axes of the additional steps
+FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
+SLOWEST = 0.25  # of an activity's own pace: slowest advance of a phase
+
+Angles = Float[Array, "n"]
+Flat = Float[Array, "n 2"]
+Phases = Float[Array, "n phases"]
+Points = Float[Array, "n latent"]
+Slopes = Float[Array, "n latent latent"]
+Latents = Float[Array, "frames latent"]
+
+# --- the surface ------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,7 +61,7 @@ class Ring:
         """The point at a phase, or a derivative of it."""
         return np.asarray(waves(radians, derivative=derivative) @ self.series)
 
-    def phase_of(self, points: Float[Array, "n 2"]) -> Float[Array, "n"]:
+    def phase_of(self, points: Flat) -> Angles:
         """The phase of the nearest point of the curve, from 0 to 2 pi."""
         radians = ((points[:, None] - self._table) ** 2).sum(axis=2).argmin(axis=1) * (2.0 * np.pi / PLACES)
         start = radians
@@ -61,11 +70,11 @@ class Ring:
             radians = radians - off.sum(axis=1) / self._stiffness(radians, points)
         return np.asarray(np.clip(radians, start - np.pi / PLACES, start + np.pi / PLACES) % (2.0 * np.pi))
 
-    def phase_slopes(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
+    def phase_slopes(self, radians: Angles, points: Flat) -> Flat:
         """The gradient of the phase of the nearest point (given in `radians`) by the point."""
         return np.asarray(self.at(radians, 1) / self._stiffness(radians, points)[:, None])
 
-    def _stiffness(self, radians: Float[Array, "n"], points: Float[Array, "n 2"]) -> Float[Array, "n"]:
+    def _stiffness(self, radians: Angles, points: Flat) -> Angles:
         """Half the second derivative of the squared distance along the curve; near the centre, where it vanishes, its
         value on the curve itself."""
         ahead = (self.at(radians, 1) ** 2).sum(axis=1)
@@ -83,28 +92,22 @@ class Surface:
 
     rings: tuple[Ring, ...]
 
-    def phases_of(self, x: Float[Array, "n latent"]) -> Float[Array, "n phases"]:
+    def phases_of(self, x: Points) -> Phases:
         """The phases of the nearest points on the surface."""
         found = [ring.phase_of(x[:, ring.dimensions]) for ring in self.rings]
         return np.column_stack([np.empty((len(x), 0)), *found])
 
-    def along(
-        self, radians: Float[Array, "n phases"], moves: Float[Array, "n latent"]
-    ) -> Float[Array, "n phases"]:
+    def along(self, radians: Phases, moves: Points) -> Phases:
         """The phase changes when points at these phases make these moves."""
-        parts = zip(self.rings, radians.T, strict=True)
         found = [
             (ring.phase_slopes(own, ring.at(own)) * moves[:, ring.dimensions]).sum(axis=1)
-            for ring, own in parts
+            for ring, own in zip(self.rings, radians.T, strict=True)
         ]
         return np.column_stack([np.empty((len(moves), 0)), *found])
 
     def ahead(
-        self,
-        x: Float[Array, "n latent"],
-        radians: Float[Array, "phases"],
-        elsewhere: Float[Array, "latent latent"],
-    ) -> Float[Array, "n latent latent"]:
+        self, x: Points, radians: Float[Array, "phases"], elsewhere: Float[Array, "latent latent"]
+    ) -> Slopes:
         """Jacobians by x of the points `radians` ahead on the surface; `elsewhere` holds those of other dimensions."""
         slopes = np.tile(elsewhere, (len(x), 1, 1))
         for ring, own, beat in zip(self.rings, self.phases_of(x).T, radians, strict=False):
@@ -115,7 +118,7 @@ class Surface:
             )
         return slopes
 
-    def at(self, radians: Float[Array, "n phases"], x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
+    def at(self, radians: Phases, x: Points) -> Points:
         """The points at these phases, with the other dimensions from x."""
         out = x.copy()
         for ring, own in zip(self.rings, radians.T, strict=True):
@@ -127,7 +130,7 @@ NO_SURFACE = Surface(())
 
 
 def surface_through(
-    structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
+    structure: Structure, latents: Latents, phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
     """The surface of training points with these phases."""
     rings = []
@@ -141,7 +144,7 @@ def surface_through(
 
 
 def cyclic_surface(
-    structure: Structure, latents: Float[Array, "frames latent"], phases: Mapping[str, Float[Array, "frames"]]
+    structure: Structure, latents: Latents, phases: Mapping[str, Float[Array, "frames"]]
 ) -> Surface:
     """The surface whose rings are the limit cycles of a model's dynamics; published models have none."""
     return NO_SURFACE if structure.published else surface_through(structure, latents, phases)
@@ -154,19 +157,11 @@ def waves(
     multiples = np.arange(1, harmonics + 1)
     turns = np.multiply.outer(radians, multiples) + derivative * (np.pi / 2.0)
     constant = np.full((*turns.shape[:-1], 1), float(derivative == 0))
-    return np.concatenate(
-        [constant, multiples**derivative * np.cos(turns), multiples**derivative * np.sin(turns)], axis=-1
-    )
+    scale = multiples**derivative
+    return np.concatenate([constant, scale * np.cos(turns), scale * np.sin(turns)], axis=-1)
 
 
 # --- dynamics ---------------------------------------------------------------------------------------------------------
-
-
-NOISE_FLOOR = 1e-5  # of the latent space's unit, squared: smallest variance of a step
-HOMING = 0.2  # fraction per frame of the way to an activity's own position on an axis (in the mean function)
-BESIDE = (0.3, 0.6)  # of the latent space's unit: offsets along axes of the additional steps
-FLOW_ARRAYS = ("inputs", "outputs", "turn", "home", "beat", "advances")
-SLOWEST = 0.25  # of an activity's own pace: slowest advance of a phase
 
 
 @dataclass(frozen=True, eq=False)
@@ -181,31 +176,17 @@ class Steps:
     turn: Float[Array, "latent latent"]  # the mean function: x rotated,
     homing: Float[Array, "latent"]  # plus, in dimensions with a one here, the mean of the outputs
 
-    def outputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps latent"]:
+    def outputs(self, latents: Latents) -> Float[Array, "steps latent"]:
         """The next x minus the mean function."""
         return latents[self.after] - latents[self.now] @ self.turn.T - self.homes(latents)
 
-    def homes(self, latents: Float[Array, "frames latent"]) -> Float[Array, "latent"]:
+    def homes(self, latents: Latents) -> Float[Array, "latent"]:
         """The activity's own position, in the dimensions that have one."""
         return np.asarray(self.homing * latents[self.after].mean(axis=0))
 
-    def inputs(self, latents: Float[Array, "frames latent"]) -> Float[Array, "steps inputs"]:
+    def inputs(self, latents: Latents) -> Float[Array, "steps inputs"]:
         """The inputs of the process: x, and for second order the velocity."""
         return inputs_of(latents[self.now], latents[self.before], self.order, self.pace)
-
-    def spread_back(
-        self,
-        in_inputs: Float[Array, "steps inputs"],
-        in_outputs: Float[Array, "steps latent"],
-        in_latents: Float[Array, "frames latent"],
-    ) -> None:
-        """Add the gradients by inputs and outputs to those by the latents."""
-        size = in_latents.shape[1]
-        np.add.at(in_latents, self.after, in_outputs - self.homing * in_outputs.mean(axis=0))
-        np.add.at(in_latents, self.now, in_inputs[:, :size] - in_outputs @ self.turn)
-        if self.order == 2:
-            np.add.at(in_latents, self.now, self.pace * in_inputs[:, size:])
-            np.add.at(in_latents, self.before, -self.pace * in_inputs[:, size:])
 
 
 def steps_of(
@@ -221,20 +202,14 @@ def steps_of(
     return Steps(now - (order - 1), now, now + 1, order, pace, read_only(turn), read_only(homing))
 
 
-def inputs_of(
-    x: Float[Array, "n latent"], before: Float[Array, "n latent"], order: int, pace: float
-) -> Float[Array, "n inputs"]:
+def inputs_of(x: Points, before: Points, order: int, pace: float) -> Float[Array, "n inputs"]:
     """The inputs of a process at points and their predecessors."""
     return x if order == 1 else np.hstack([x, pace * (x - before)])
 
 
 def flow_loss(
-    latents: Float[Array, "frames latent"],
-    steps: Steps,
-    kernel: Kernel,
-    *,
-    inducing: Int[Array, "chosen"] | None = None,
-) -> tuple[float, Float[Array, "parameters"], Float[Array, "frames latent"]]:
+    latents: Latents, steps: Steps, kernel: Kernel, *, inducing: Int[Array, "chosen"] | None = None
+) -> tuple[float, Float[Array, "parameters"], Latents]:
     """-ln p(X) of one activity's steps (Eq. 2) with its kernel prior, and the gradients by log-parameters and X.
 
     Exact, or with the steps `inducing` as inducing inputs.
@@ -242,8 +217,12 @@ def flow_loss(
     loss = process_loss(
         steps.outputs(latents), steps.inputs(latents), kernel, scaling="none", inducing=inducing
     )
-    in_latents = np.zeros_like(latents)
-    steps.spread_back(loss.in_inputs, loss.in_outputs, in_latents)
+    in_latents, size = np.zeros_like(latents), latents.shape[1]
+    np.add.at(in_latents, steps.after, loss.in_outputs - steps.homing * loss.in_outputs.mean(axis=0))
+    np.add.at(in_latents, steps.now, loss.in_inputs[:, :size] - loss.in_outputs @ steps.turn)
+    if steps.order == 2:
+        np.add.at(in_latents, steps.now, steps.pace * loss.in_inputs[:, size:])
+        np.add.at(in_latents, steps.before, -steps.pace * loss.in_inputs[:, size:])
     return loss.value + float(kernel.logs.sum()), loss.in_logs + 1.0, in_latents
 
 
@@ -262,7 +241,7 @@ class Flow:
     beat: Float[Array, "phases"]  # mean advance of each phase per frame, in radians
     advances: Float[Array, "steps phases"]  # phase advances of the steps, minus the beat
     surface: Surface = (
-        NO_SURFACE  # its rings are limit cycles; without rings, the rotation is the whole mean function
+        NO_SURFACE  # its rings are limit cycles; without any, the rotation is the whole mean function
     )
 
     def __post_init__(self) -> None:
@@ -288,7 +267,7 @@ class Flow:
             ends.append(np.hstack([self.outputs + 0.5 * aside, self.advances]))
         return Posterior.given(self.kernel, np.vstack(starts), np.vstack(ends))
 
-    def expected(self, x: Float[Array, "n latent"]) -> Float[Array, "n latent"]:
+    def expected(self, x: Points) -> Points:
         """The mean function: the expected next x far from the data."""
         ahead = self.surface.phases_of(x) + self.beat[: len(self.surface.rings)]
         return self.surface.at(ahead, x @ self.turn.T + self.home)
@@ -299,16 +278,12 @@ class Flow:
         cyclic = replace(self, surface=surface)
         return replace(cyclic, outputs=self.outputs + self.expected(x) - cyclic.expected(x))
 
-    def predict(
-        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+    def predict(self, x: Points, before: Points) -> tuple[Points, Float[Array, "n"]]:
         """Mean and variance of the next x."""
         mean, variances = self.process.predict(inputs_of(x, before, self.order, self.pace))
         return self.expected(x) + mean[:, : x.shape[1]], np.maximum(variances, NOISE_FLOOR)
 
-    def lead(
-        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+    def lead(self, x: Points, before: Points) -> tuple[Points, Float[Array, "n"]]:
         """The same for points far from the activity's own, in a latent space with a topology.
 
         Far from its data the process would stay, overshoot, or return in one step. The less certain it is, the more it
@@ -330,16 +305,12 @@ class Flow:
         """The largest variance at the training inputs."""
         return float(np.maximum(self.process.variance(self.inputs), NOISE_FLOOR).max())
 
-    def advance(
-        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> Float[Array, "n phases"]:
+    def advance(self, x: Points, before: Points) -> Phases:
         """The advance of each phase, in radians."""
         mean = self.process.mean(inputs_of(x, before, self.order, self.pace))
         return np.maximum(self.beat + mean[:, x.shape[1] :], SLOWEST * self.beat)
 
-    def slopes(
-        self, x: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> tuple[Float[Array, "n latent latent"], Float[Array, "n latent latent"]]:
+    def slopes(self, x: Points, before: Points) -> tuple[Slopes, Slopes]:
         """The Jacobians of the mean by x and by the previous x."""
         at = inputs_of(x, before, self.order, self.pace)
         _, dk = self.kernel.slopes_in_x(at, self.process.inputs)
@@ -354,13 +325,13 @@ class Flow:
 
 def mixed(
     flows: tuple[Flow, ...],
-    x: Float[Array, "n latent"],
-    before: Float[Array, "n latent"],
+    x: Points,
+    before: Points,
     *,
     wishes: Float[Array, "activities"] | None = None,
     homing: bool = True,
     rng: np.random.Generator | None = None,
-) -> tuple[Float[Array, "n latent"], Float[Array, "n"], Float[Array, "n activities"]]:
+) -> tuple[Points, Float[Array, "n"], Float[Array, "n activities"]]:
     """The next x under the mixed dynamics of all activities (section 4.4), its variance, and each activity's share.
 
     Shares follow precisions: an activity without data nearby is uncertain and counts little. `wishes` weight the
@@ -384,9 +355,9 @@ def mixed(
 
 def advanced(
     flows: tuple[Flow, ...],
-    x: Float[Array, "n latent"],
-    before: Float[Array, "n latent"],
+    x: Points,
+    before: Points,
     shares: Float[Array, "n activities"],
-) -> Float[Array, "n phases"]:
+) -> Phases:
     """The phase advances under the dynamics of all activities, weighted by their shares."""
     return np.einsum("na,anp->np", shares, np.stack([flow.advance(x, before) for flow in flows]))

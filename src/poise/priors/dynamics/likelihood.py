@@ -69,9 +69,9 @@ class MotionLikelihood(Term):
     def add(self, now: Unknowns, system: System) -> None:
         """Add the three sums, each with the poses and latent points that it couples."""
         expected, features = self.prior.expected(now.x), self.prior.features_of(now.q, self.fps)
-        left = features - expected.features
         self._add_poses(system.matrix, system.right, now.q, features[:, :-STEPS], expected)
-        self._add_roots(system.matrix, system.right, now.q, left[:-1, -STEPS:], expected)
+        left = features[:-1, -STEPS:] - expected.features[:-1, -STEPS:]
+        self._add_roots(system.matrix, system.right, now.q, left, expected)
         self._add_dynamics(system.matrix, system.right, now.x)
 
     def _weights(self, variance: Float[Array, "frames"]) -> Float[Array, "frames pose"]:
@@ -79,10 +79,10 @@ class MotionLikelihood(Term):
         return np.asarray(self.prior.all_scales[:-STEPS] ** 2 / variance[:, None])
 
     def _tying(self, weights: Float[Array, "frames pose"]) -> Float[Array, "between pose"]:
-        """Weights of changes between frames in L_smooth."""
-        if self.published:
-            return np.tile(1.0 / (self.share * self._variances), (len(weights) - 1, 1))
-        return np.asarray(np.sqrt(weights[1:] * weights[:-1]) / self.change**2)
+        """Weights of changes between frames in L_smooth; as published, the same for all."""
+        if not self.published:
+            return np.asarray(np.sqrt(weights[1:] * weights[:-1]) / self.change**2)
+        return np.tile(1.0 / (self.share * self._variances), (len(weights) - 1, 1))
 
     @cached_property
     def _variances(self) -> Float[Array, "pose"]:
@@ -108,14 +108,8 @@ class MotionLikelihood(Term):
         slopes.part(slice(0, -1)).add(system.bands[0][:-1], right[:-1], tying, -changes)
         slopes.part(slice(1, None)).add(system.bands[0][1:], right[1:], tying, changes)
         slopes.part(slice(1, None)).tie(system.bands[1], slopes.part(slice(0, -1)), -tying)
-        self._add_sureness(system, right, left, weights, expected)
-
-    def _add_sureness(
-        self, system: BlockBanded, right: Array, left: Array, weights: Array, expected: ExpectedFeatures
-    ) -> None:
-        """Add the sigma^2 terms: D/2 ln s pulls towards the data, misfit / s away from overconfident regions."""
-        misfit = np.einsum("tk,tk->t", left**2, weights)
-        surplus = 0.5 * (left.shape[1] - misfit)
+        # the sigma^2 terms: D/2 ln s pulls towards the data, misfit / s away from overconfident regions
+        surplus = 0.5 * (left.shape[1] - np.einsum("tk,tk->t", left**2, weights))
         own, relative = slice(self.freedoms, None), expected.in_variance / expected.variance[:, None]
         right[:, own] -= surplus[:, None] * relative
         curvature = 0.5 * left.shape[1] * np.einsum("ta,tb->tab", relative, relative)
@@ -125,16 +119,15 @@ class MotionLikelihood(Term):
         self, system: BlockBanded, right: Array, q: Array, left: Array, expected: ExpectedFeatures
     ) -> None:
         """Add L_pose of the root's steps, which depend on two frames."""
-        weights = self.prior.all_scales[-STEPS:] ** 2 / expected.variance[:-1, None]
+        weights, root = (
+            self.prior.all_scales[-STEPS:] ** 2 / expected.variance[:-1, None],
+            slice(ROOT_FREEDOMS),
+        )
         for frame in range(len(q) - 1):
             own, after = root_jacobians(q[frame], q[frame + 1], self.fps)
             first = np.zeros((STEPS, self.freedoms + self.latent))
-            first[:, :ROOT_FREEDOMS], first[:, self.freedoms :] = (
-                own[1:],
-                -expected.slopes[frame, :, -STEPS:].T,
-            )
+            first[:, root], first[:, self.freedoms :] = own[1:], -expected.slopes[frame, :, -STEPS:].T
             second, weighed = after[1:], first.T * weights[frame]
-            root = slice(0, ROOT_FREEDOMS)
             system.bands[0][frame] += weighed @ first
             system.bands[0][frame + 1][root, root] += second.T * weights[frame] @ second
             system.bands[1][frame][root] += (weighed @ second).T
@@ -149,11 +142,10 @@ class MotionLikelihood(Term):
         forward = (1.0 - self.share) * np.eye(self.latent) + self.share * slope
         left = x[1:] - now - self.share * (mean - now)
         precision = 1.0 / (self.share * variance)
-        system.bands[0][1:, own, own] += precision[:, None, None] * np.eye(self.latent)
-        system.bands[0][:-1, own, own] += precision[:, None, None] * np.einsum(
-            "tba,tbc->tac", forward, forward
-        )
-        system.bands[1][:, own, own] -= precision[:, None, None] * forward
+        wide = precision[:, None, None]
+        system.bands[0][1:, own, own] += wide * np.eye(self.latent)
+        system.bands[0][:-1, own, own] += wide * np.einsum("tba,tbc->tac", forward, forward)
+        system.bands[1][:, own, own] -= wide * forward
         right[1:, own] -= precision[:, None] * left
         right[:-1, own] += precision[:, None] * np.einsum("tba,tb->ta", forward, left)
 
@@ -196,12 +188,8 @@ class _FeatureSlopes:
     def tie(self, blocks: Array, other: _FeatureSlopes, weights: Array) -> None:
         """Add G' W G_other to blocks with the rows of these frames and the columns of the others."""
         maps = self.freedoms - ROOT_FREEDOMS
-        joints, tilt, own = (
-            np.arange(ROOT_FREEDOMS, self.freedoms),
-            slice(3, ROOT_FREEDOMS),
-            slice(self.freedoms, None),
-        )
-        up, height = slice(maps, maps + 3), maps + 3
+        joints, own = np.arange(ROOT_FREEDOMS, self.freedoms), slice(self.freedoms, None)
+        tilt, up, height = slice(3, ROOT_FREEDOMS), slice(maps, maps + 3), maps + 3
         rows, columns = self.expected * weights[:, None], other.expected * weights[:, None]
         blocks[:, joints, joints] += weights[:, :maps]
         blocks[:, tilt, tilt] += np.einsum("tab,ta,tac->tbc", self.up, weights[:, up], other.up)

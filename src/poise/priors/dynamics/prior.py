@@ -1,7 +1,4 @@
-"""The motion prior: a latent space of motion with dynamics and a moving root; for the solver, like a style.
-
-Options of learning a motion model: its latent space, activities, rhythm and phase.
-"""
+"""The motion prior: a latent space of motion with dynamics and a moving root; for the solver, like a style."""
 
 from __future__ import annotations
 
@@ -20,11 +17,13 @@ from poise.gp.covariance import KERNELS, Kernel
 from poise.gp.latent import Fit, annealed_kernel
 from poise.gp.process import Posterior
 from poise.motion.motion import Motion
+from poise.priors.dynamics import simulation
 from poise.priors.dynamics import structure as layouts
 from poise.priors.dynamics.flow import (
     FLOW_ARRAYS,
     NO_SURFACE,
     Flow,
+    Points,
     Ring,
     Surface,
     cyclic_surface,
@@ -38,7 +37,6 @@ from poise.priors.dynamics.sequences import (
     RATE,
     ROOT_FEATURES,
     LearnedFrames,
-    Sequences,
     count_bodies,
     poses_from_features,
     root_features,
@@ -139,7 +137,7 @@ class ExpectedFeatures(NamedTuple):
     features: Float[Array, "n features"]
     slopes: Float[Array, "n latent features"]
     variance: Float[Array, "n"]
-    in_variance: Float[Array, "n latent"]  # gradient of the variance
+    in_variance: Points  # gradient of the variance
 
 
 def _declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
@@ -259,11 +257,10 @@ class DynamicsPrior(LatentPrior):
             annealed=annealed_kernel(recorded[:, of_pose], fit, rng=np.random.default_rng(0)),
             learning_curve=learned.curve,
         )
-        root = RootModel(mean[count:], scales[count:], recorded[learned.active, count:])
         maps = sequences.y[:, : sequences.space.size - ROOT_SIZE]
         prior = cls(
             model,
-            root=root,
+            root=RootModel(mean[count:], scales[count:], recorded[learned.active, count:]),
             flows=learned.flows,
             frames=LearnedFrames(
                 sequences.lengths, sequences.activities, dict(sequences.phases), sequences.transitions
@@ -272,12 +269,18 @@ class DynamicsPrior(LatentPrior):
             limits=limits_of(sequences.space, maps),
             correlation=residual_correlation(model, maps),
         )
-        prior.quantiles = read_only(np.percentile(_likelihoods(prior, maps, sequences), np.arange(101)))
+        chosen = np.arange(0, len(maps), max(1, len(maps) // SAMPLED))  # of the poses, each at its own tilt
+        q = np.zeros((len(chosen), prior.space.size))
+        q[:, ROOT_SIZE:] = maps[chosen]
+        ups = sequences.y[chosen, maps.shape[1] : maps.shape[1] + 3]
+        q[:, 3:ROOT_SIZE] = rotation_from(ups, np.zeros(len(chosen)))
+        likelihoods = [prior.log_likelihood(pose) for pose in q]
+        prior.quantiles = read_only(np.percentile(likelihoods, np.arange(101)))
         return prior
 
     # --- motion ----------------------------------------------------------------------------------------------------
 
-    def predict_all(self, x: Float[Array, "n latent"]) -> Float[Array, "n features"]:
+    def predict_all(self, x: Points) -> Float[Array, "n features"]:
         """All features at latent points: the pose's, and the root's height and steps."""
         return self.all_mean + self.process.mean(x)
 
@@ -301,7 +304,7 @@ class DynamicsPrior(LatentPrior):
         """All features of the frames of a motion, the root's last."""
         return np.hstack([self.model.features.of_frames(q, fps), root_features(q, fps)])
 
-    def expected(self, x: Float[Array, "n latent"]) -> ExpectedFeatures:
+    def expected(self, x: Points) -> ExpectedFeatures:
         """The prediction of all features at latent points, with its gradients."""
         process = self.process
         k, dk = process.kernel.slopes_in_x(x, process.inputs)
@@ -310,15 +313,11 @@ class DynamicsPrior(LatentPrior):
             self.all_mean + k @ process.weights, slopes, *process.variance_slopes(x, k, dk)
         )
 
-    def advance(
-        self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+    def advance(self, now: Points, before: Points) -> tuple[Points, Float[Array, "n"]]:
         """The next latent points after one step of the dynamics (1/30 s), and their variance."""
         return mixed(self.flows, now, before)[:2]
 
-    def advance_slopes(
-        self, now: Float[Array, "n latent"], before: Float[Array, "n latent"]
-    ) -> Float[Array, "n latent latent"]:
+    def advance_slopes(self, now: Points, before: Points) -> Float[Array, "n latent latent"]:
         """The Jacobian of the next points by the current ones."""
         slopes = np.stack([flow.slopes(now, before)[0] for flow in self.flows])
         return np.asarray(np.einsum("nf,fnab->nab", mixed(self.flows, now, before)[2], slopes))
@@ -341,9 +340,8 @@ class DynamicsPrior(LatentPrior):
         """The motion along a latent path, with the root as the model predicts, scaled by `pace`."""
         features = self.predict_all(latents)
         features[:, -ROOT_FEATURES + 1 :] *= pace
-        q = self.poses_of(features, fps=fps, at=at, yaw=yaw)
-        roots, quaternions = self.space.frames_from_q(q)
-        return Motion(self.space.skeleton, fps, roots, quaternions, name=name)
+        frames = self.space.frames_from_q(self.poses_of(features, fps=fps, at=at, yaw=yaw))
+        return Motion(self.space.skeleton, fps, *frames, name=name)
 
     def poses_of(
         self,
@@ -378,9 +376,7 @@ class DynamicsPrior(LatentPrior):
         self, targets: Targets, *, frames: int, fps: float, rng: np.random.Generator
     ) -> Unknowns:
         """Poses and latent points near the targets, from simulations."""
-        from poise.priors.dynamics.motion_start import motion_start
-
-        return motion_start(self, targets, frames=frames, fps=fps, rng=rng)
+        return simulation.motion_start(self, targets, frames=frames, fps=fps, rng=rng)
 
     def motion_terms(self, targets: Targets, *, frames: int, fps: float) -> list[Term]:
         """The likelihood of a motion, and accelerations as recorded (not as published)."""
@@ -394,11 +390,12 @@ class DynamicsPrior(LatentPrior):
 
     def start_in(self, activity: str | None = None) -> int:
         """The index of a training frame to start from: the first of an activity."""
+        names = self.frames.activity_names
         if activity is None:
             return 0
-        if activity not in self.frames.activity_names:
-            raise UnknownNameError("activity", activity, self.frames.activity_names)
-        return int(np.flatnonzero(self.frames.activity_of == self.frames.activity_names.index(activity))[0])
+        if activity not in names:
+            raise UnknownNameError("activity", activity, names)
+        return int(np.argmax(self.frames.activity_of == names.index(activity)))
 
     # --- files -----------------------------------------------------------------------------------------------------
 
@@ -490,15 +487,3 @@ def _check_together(arrays: Mapping[str, Array], header: Mapping[str, Any]) -> N
     for message, holds in agree.items():
         if not holds:
             raise InvalidValueError(message)
-
-
-def _likelihoods(
-    prior: DynamicsPrior, maps: Float[Array, "frames maps"], sequences: Sequences
-) -> list[float]:
-    """Log-likelihoods of a sample of training poses, each at its own tilt."""
-    ups = sequences.y[:, maps.shape[1] : maps.shape[1] + 3]
-    chosen = np.arange(0, len(maps), max(1, len(maps) // SAMPLED))
-    q = np.zeros((len(chosen), prior.space.size))
-    q[:, ROOT_SIZE:] = maps[chosen]
-    q[:, 3:ROOT_SIZE] = rotation_from(ups[chosen], np.zeros(len(chosen)))
-    return [prior.log_likelihood(pose) for pose in q]

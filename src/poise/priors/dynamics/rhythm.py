@@ -21,9 +21,10 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats.tables import FieldError, Range, read_declared
 from poise.motion.contacts import Contacts
+from poise.motion.edit import resample
 from poise.motion.motion import Motion
 from poise.motion.phase import phase, phase_through
-from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip, frames_at_rate
+from poise.priors.dynamics.sequences import RATE, activity_in, contacts_in_clip
 from poise.skeleton.roles import SIDES
 from poise.types import Array
 
@@ -64,11 +65,7 @@ class _Clip:
     transitions: dict[str, tuple[Annotated[float, Range(least=0.0)], ...]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        if (
-            len(self.phase) < 2
-            or np.any(np.diff(self.phase[:, 0]) < 0.5 * LEAST_STEP)
-            or np.any(np.diff(self.phase[:, 1]) < 0)
-        ):
+        if len(self.phase) < 2 or np.any(np.diff(self.phase, axis=0) < (0.5 * LEAST_STEP, 0.0)):
             raise FieldError(
                 "phase",
                 f"expected two keys [seconds, turns] or more, times rising by {LEAST_STEP:g} s, turns not decreasing",
@@ -89,14 +86,25 @@ class _RhythmFile:
 
 
 def rhythm_of(motion: Motion, *, name: str = "") -> tuple[Rhythm, Contacts | None]:
-    """The rhythm detected in a clip, and the foot contacts it was detected from."""
+    """The rhythm detected in a clip, and the foot contacts it was detected from.
+
+    Its keys are the times of completed half turns, and both ends of the clip.
+    """
     standing = contacts_in_clip(motion)
     found = phase(motion, contacts=standing)
-    times, turns = _keys(found.radians, motion.fps)
+    turns = found.radians / (2.0 * np.pi)
+    halves = 0.5 * np.arange(np.ceil(2.0 * turns[0] + 1e-9), np.floor(2.0 * turns[-1] - 1e-9) + 1.0)
+    between = np.interp(halves, turns, np.arange(len(turns)))
+    frames = np.concatenate([[0.0], between, [len(turns) - 1.0]])
+    frames = frames[np.concatenate([[True], np.diff(frames) > 1e-6])]
     landings = [] if standing is None else [standing.landings(number) / motion.fps for number in (0, 1)]
-    sides = zip(SIDES, landings, strict=False)
-    transitions = {side: tuple(float(time) for time in own) for side, own in sides if len(own)}
-    rhythm = Rhythm(name or motion.name, activity_in(standing), times, turns, transitions, found.source)
+    transitions = {
+        side: tuple(float(time) for time in own)
+        for side, own in zip(SIDES, landings, strict=False)
+        if len(own)
+    }
+    keys = frames / motion.fps, np.interp(frames, np.arange(len(turns)), turns)
+    rhythm = Rhythm(name or motion.name, activity_in(standing), *keys, transitions, found.source)
     return rhythm, standing
 
 
@@ -131,47 +139,24 @@ def read_rhythms(path: Path) -> dict[str, Rhythm]:
 def given_rhythm(
     rhythms: Mapping[str, Rhythm], names: Sequence[str], motions: Sequence[Motion]
 ) -> GivenRhythm:
-    """The rhythms of the named clips as arguments of a motion model, at 30 frames a second."""
-    for name in names:
+    """The rhythms of the named clips as arguments of a motion model, at 30 frames a second.
+
+    Transitions are the frame numbers of every set over all clips.
+    """
+    chosen, phases, start = [], [], 0
+    sets: dict[str, list[int]] = {}
+    for name, motion in zip(names, motions, strict=True):
         if name not in rhythms:
             raise UnknownNameError("clip in the rhythm file", name, rhythms)
-    chosen = [rhythms[name] for name in names]
-    counts = [frames_at_rate(motion) for motion in motions]
-    for rhythm, motion in zip(chosen, motions, strict=True):
+        rhythm, count = rhythms[name], len(resample(motion, RATE))
         last = max((time for times in rhythm.transitions.values() for time in times), default=0.0)
         if last > motion.seconds:
             raise InvalidValueError(
                 f"{rhythm.name}: a transition at {last:g} s is after the clip's end, {motion.seconds:g} s"
             )
-    return GivenRhythm(
-        [rhythm.activity for rhythm in chosen],
-        [rhythm.radians(np.arange(count) / RATE) for rhythm, count in zip(chosen, counts, strict=True)],
-        _frames_of(chosen, counts),
-    )
-
-
-def _frames_of(rhythms: Sequence[Rhythm], counts: Sequence[int]) -> list[Int[Array, "_points"]]:
-    """The frame numbers of every set over all clips."""
-    starts = np.concatenate([[0], np.cumsum(counts)[:-1]])
-    names = dict.fromkeys(name for rhythm in rhythms for name in rhythm.transitions)
-    return [
-        np.array(
-            [
-                start + min(round(time * RATE), count - 1)
-                for rhythm, start, count in zip(rhythms, starts, counts, strict=True)
-                for time in rhythm.transitions.get(name, ())
-            ],
-            dtype=np.int64,
-        )
-        for name in names
-    ]
-
-
-def _keys(radians: Float[Array, "frames"], fps: float) -> tuple[Float[Array, "keys"], Float[Array, "keys"]]:
-    """The times of completed half turns, and both ends of the clip."""
-    turns = radians / (2.0 * np.pi)
-    halves = 0.5 * np.arange(np.ceil(2.0 * turns[0] + 1e-9), np.floor(2.0 * turns[-1] - 1e-9) + 1.0)
-    frames = np.interp(halves, turns, np.arange(len(turns)))
-    frames = np.concatenate([[0.0], frames, [len(turns) - 1.0]])
-    frames = frames[np.concatenate([[True], np.diff(frames) > 1e-6])]
-    return frames / fps, np.interp(frames, np.arange(len(turns)), turns)
+        chosen.append(rhythm.activity)
+        phases.append(rhythm.radians(np.arange(count) / RATE))
+        for side, times in rhythm.transitions.items():
+            sets.setdefault(side, []).extend(start + min(round(time * RATE), count - 1) for time in times)
+        start += count
+    return GivenRhythm(chosen, phases, [np.array(points, dtype=np.int64) for points in sets.values()])

@@ -1,12 +1,9 @@
 """Training data of a motion model: features per frame, the root's among them, phases, activities, transitions.
 
-Training data of a motion model from clips: features per frame, phases, activities and transition points.
-
-Root features of a motion model: its height and its steps over the floor, relative to the body.
-
-The root's rotation is split into a yaw about the vertical and the smallest tilt from upright (swing and twist), so
-that the world's up in the root's frame and the yaw determine the rotation. From frame to frame the root steps left and
-forward and turns. Steps are per 1/30 s, so that recordings of any frame rate agree.
+The root's features are its height and its steps over the floor, relative to the body. Its rotation is split into a yaw
+about the vertical and the smallest tilt from upright (swing and twist), so that the world's up in the root's frame and
+the yaw determine the rotation. From frame to frame the root steps left and forward and turns. Steps are per 1/30 s, so
+that recordings of any frame rate agree.
 """
 
 from __future__ import annotations
@@ -32,11 +29,15 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton, read_only
 from poise.types import Array
 
-# --- the root ---------------------------------------------------------------------------------------------------------
-
-
 ROOT_FEATURES = 4  # height, step to the left, step forward, turn
+RATE = 30.0  # frames per second of the training data
+FLIGHT = 0.15  # share of a clip's frames with both feet off the floor above which it is a run
+FEWEST_FRAMES = 4  # shortest sequence for second-order dynamics
+TOGETHER = 0.5  # correlation of the feet's contacts above which they leave and land together
+WALK, RUN, JUMP, OTHER = "walk", "run", "jump", "other"
 _UP = np.array([0.0, 1.0, 0.0])
+
+# --- the root ---------------------------------------------------------------------------------------------------------
 
 
 def yaws(quaternions: Float[Array, "*frames 4"]) -> Float[Array, "*frames"]:
@@ -64,7 +65,9 @@ def root_features(q: Float[Array, "frames size"], fps: float) -> Float[Array, "f
     yaw = yaws(q[:, 3:7])
     steps = np.zeros((len(q), 3))
     if len(q) > 1:
-        steps[:-1, :2] = _seen_from(yaw[:-1], np.diff(q[:, [0, 2]], axis=0))
+        sine, cosine = np.sin(yaw[:-1]), np.cos(yaw[:-1])
+        x, z = np.diff(q[:, [0, 2]], axis=0).T
+        steps[:-1, :2] = np.stack([cosine * x - sine * z, sine * x + cosine * z], axis=-1)
         steps[:-1, 2] = np.remainder(np.diff(yaw) + np.pi, 2.0 * np.pi) - np.pi
         steps[-1] = steps[-2]
     return np.column_stack([q[:, 1], steps * (fps * REFERENCE_SECONDS)])
@@ -76,7 +79,10 @@ def root_path(
     """Root positions and yaws from the steps, starting at a position and a yaw."""
     steps = features[:-1, 1:] / (fps * REFERENCE_SECONDS)
     turned = yaw + np.concatenate([[0.0], np.cumsum(steps[:, 2])])
-    gone = np.cumsum(_to_world(turned[:-1], steps[:, :2]), axis=0)
+    sine, cosine = np.sin(turned[:-1]), np.cos(turned[:-1])
+    left, forward = steps[:, :2].T
+    moves = np.stack([cosine * left + sine * forward, cosine * forward - sine * left], axis=-1)
+    gone = np.cumsum(moves, axis=0)
     ground = np.asarray(at) + np.concatenate([np.zeros((1, 2)), gone])
     return np.column_stack([ground[:, 0], features[:, 0], ground[:, 1]]), turned
 
@@ -118,27 +124,7 @@ def root_jacobians(
     return own, after
 
 
-def _seen_from(yaw: Float[Array, "n"], ground: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
-    """World steps (x, z) as steps left and forward of a body with that yaw."""
-    sine, cosine = np.sin(yaw), np.cos(yaw)
-    x, z = ground.T
-    return np.stack([cosine * x - sine * z, sine * x + cosine * z], axis=-1)
-
-
-def _to_world(yaw: Float[Array, "n"], steps: Float[Array, "n 2"]) -> Float[Array, "n 2"]:
-    sine, cosine = np.sin(yaw), np.cos(yaw)
-    left, forward = steps.T
-    return np.stack([cosine * left + sine * forward, cosine * forward - sine * left], axis=-1)
-
-
 # --- clips ------------------------------------------------------------------------------------------------------------
-
-
-RATE = 30.0  # frames per second of the training data
-FLIGHT = 0.15  # share of a clip's frames with both feet off the floor above which it is a run
-FEWEST_FRAMES = 4  # shortest sequence for second-order dynamics
-TOGETHER = 0.5  # correlation of the feet's contacts above which they leave and land together
-WALK, RUN, JUMP, OTHER = "walk", "run", "jump", "other"
 
 
 class Clips:
@@ -238,30 +224,30 @@ def sequences_of(
     Phases are given per clip and frame, transitions as sets of frame numbers over all clips, both at 30 Hz.
     """
     space = pose_space_of(motions)
-    bodies = [_on_body(motion, space.skeleton) for motion in motions]
+    body, bodies = space.skeleton, list(motions)
+    if leg_length(body) > 0.0:  # on one body, with root travel scaled to its legs
+        bodies = [retarget(motion, body, keep_floor=_has_feet(body)) for motion in motions]
     standing = [contacts_in_clip(motion) for motion in bodies]
     clips = [resample(motion, RATE) for motion in bodies]
     q = [space.q_from_frames(clip.root_positions, clip.rotations) for clip in clips]
     features = Features(space, up=True, velocity=False)
     y = np.concatenate([np.hstack([features.of_frames(one, RATE), root_features(one, RATE)]) for one in q])
-    found = [
-        _at_rate(phase(motion, contacts=own).radians, motion.fps, len(clip))
-        for motion, own, clip in zip(bodies, standing, clips, strict=True)
-    ]
+    found = []
+    for motion, own, clip in zip(bodies, standing, clips, strict=True):
+        radians = phase(motion, contacts=own).radians
+        seconds = np.arange(len(radians)) / motion.fps
+        found.append(np.interp(np.arange(len(clip)) / RATE, seconds, radians))
     rhythm = [phase_from_frequency(clip).radians for clip in clips]
     named = activities or [activity_in(contacts) for contacts in standing]
     if len(named) != len(clips):
         raise InvalidValueError(f"{len(clips)} clips need as many activities; got {len(named)}")
-    return Sequences(
-        space,
-        y,
-        tuple(len(clip) for clip in clips),
-        tuple(named),
-        {"phase": np.concatenate(found if phases is None else phases), "frequency": np.concatenate(rhythm)},
-        landings(standing, [motion.fps for motion in bodies], [len(clip) for clip in clips])
-        if transitions is None
-        else tuple(transitions),
-    )
+    lengths = tuple(len(clip) for clip in clips)
+    known = {
+        "phase": np.concatenate(found if phases is None else phases), "frequency": np.concatenate(rhythm)
+    }  # fmt: skip
+    if transitions is None:
+        transitions = landings(standing, [motion.fps for motion in bodies], lengths)
+    return Sequences(space, y, lengths, tuple(named), known, tuple(transitions))
 
 
 def count_bodies(motions: Sequence[Motion]) -> int:
@@ -272,11 +258,6 @@ def count_bodies(motions: Sequence[Motion]) -> int:
 def contacts_in_clip(motion: Motion) -> Contacts | None:
     """The foot contacts; None for a body without feet."""
     return foot_contacts(motion, brief=True) if _has_feet(motion.skeleton) else None
-
-
-def frames_at_rate(motion: Motion) -> int:
-    """The number of training frames of a clip."""
-    return len(resample(motion, RATE))
 
 
 def activity_in(contacts: Contacts | None) -> str:
@@ -307,16 +288,6 @@ def landings(
             sets[side] += [start + min(round(frame), length - 1) for frame in down]
         start += length
     return tuple(np.array(points, dtype=np.int64) for points in sets if points)
-
-
-def _on_body(motion: Motion, body: Skeleton) -> Motion:
-    """The motion on one body, with root travel scaled to its legs; bodies without legs are left unchanged."""
-    return retarget(motion, body, keep_floor=_has_feet(body)) if leg_length(body) > 0.0 else motion
-
-
-def _at_rate(radians: Float[Array, "_own"], fps: float, count: int) -> Float[Array, "{count}"]:
-    """A phase at 30 frames a second."""
-    return np.interp(np.arange(count) / RATE, np.arange(len(radians)) / fps, radians)
 
 
 def _has_feet(skeleton: Skeleton) -> bool:

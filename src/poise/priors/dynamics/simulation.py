@@ -1,33 +1,50 @@
-"""Motions and poses out of a motion model: simulation from point to point, and completion of features.
+"""Motions and poses out of a motion model: simulation from point to point, a start near targets, and completion.
 
-Simulate motion from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1).
+Motion is simulated from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1). Many
+paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone.
 
-Many paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone.
-
-Latent points of unseen poses with missing features, and completion of those features.
+The initial guess for a whole motion is the simulation from training points that is closest to the targets. The paper
+samples the model from each training point and keeps the closest (section 5.2). Over a longer motion a simulation loses
+the beat. Here many run in parallel at different paces, and at regular intervals the closest ones are continued and the
+others dropped (a particle filter). The root path is then aligned: at each frame the whole path is rotated and shifted
+over the floor to fit the constraints around that time.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import TYPE_CHECKING, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.gp.latent import PlacingLoss, place_new
-from poise.priors.dynamics.flow import NO_SURFACE, advanced, mixed
-from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.flow import NO_SURFACE, Points, advanced, mixed
 from poise.priors.dynamics.sequences import RATE
+from poise.priors.terms import Targets, Unknowns
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handles
 from poise.types import Array
+
+if TYPE_CHECKING:
+    from poise.priors.dynamics.prior import DynamicsPrior
 
 Inference = Literal["guided", "plain"]
 GUIDED: Inference = "guided"
 PLAIN: Inference = "plain"
 BLEND_SECONDS = 1.0  # duration of the transition between two activities
+
+PARTICLES = 100
+CHUNK = 24  # frames at 30 Hz between two selections of the closest simulations
+KEPT = 0.15  # fraction of the simulations that are continued
+REMEMBERED = 75  # frames at 30 Hz over which the distance to the targets is measured
+PACE_SPREAD = 0.12  # relative spread of the simulations' paces
+PACE_JITTER = 0.05  # relative change of pace when a simulation is continued
+AROUND = 0.6  # seconds: window around a frame whose targets align its root
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,8 +109,7 @@ def plan(
             raise UnknownNameError("activity", name, names)
     shares = np.zeros((frames, len(names)))
     shares[:, names.index(activities[0])] = 1.0
-    seconds = np.arange(frames) / RATE
-    part = frames / RATE / len(activities)
+    seconds, part = np.arange(frames) / RATE, frames / RATE / len(activities)
     for number, name in enumerate(activities[1:], start=1):
         risen = smoothstep((seconds - number * part) / blend + 0.5)[:, None]
         shares *= 1.0 - risen
@@ -101,9 +117,7 @@ def plan(
     return shares
 
 
-def start_points(
-    prior: DynamicsPrior, frames: Sequence[int] | Array
-) -> tuple[Float[Array, "n latent"], Float[Array, "n latent"]]:
+def start_points(prior: DynamicsPrior, frames: Sequence[int] | Array) -> tuple[Points, Points]:
     """Training points to start from, and their predecessors (themselves, at the start of a sequence)."""
     chosen = np.asarray(frames, dtype=np.int64)
     latents, firsts = prior.model.latents, {first for first, _ in prior.frames.bounds()}
@@ -120,6 +134,104 @@ def resampled(latents: Float[Array, "frames latent"], fps: float) -> Float[Array
     times = np.arange(len(latents)) / RATE
     count = int(np.floor(times[-1] * fps + 1e-6)) + 1
     return np.asarray(CubicSpline(times, latents)(np.arange(count) / fps))
+
+
+# --- a start near targets ---------------------------------------------------------------------------------------------
+
+
+def motion_start(
+    prior: DynamicsPrior, targets: Targets, *, frames: int, fps: float, rng: np.random.Generator
+) -> Unknowns:
+    """Return poses and latent points near the targets; the path is rotated and shifted to those around each frame."""
+    path = _closest_path(prior, targets, int(np.ceil(frames / fps * RATE)) + 2, rng)
+    x = np.ascontiguousarray(resampled(path, fps)[:frames])
+    q = prior.poses_of(prior.predict_all(x), fps=fps)
+    if len(targets) == 0:
+        return Unknowns(q, x)
+    at = np.clip(np.rint(targets.times * fps).astype(np.int64), 0, len(q) - 1)
+    gaps = ((np.arange(len(q)) / fps)[:, None] - targets.times) / AROUND
+    nearness = np.exp(-0.5 * gaps**2) + 1e-6 / (1.0 + gaps**2)
+    turns, shifts = level_fits(_handle_places(prior, q, at, targets.handles), targets.points, nearness)
+    led = q.copy()
+    led[:, :3] = _moved(q[:, :3], turns, shifts)
+    about_up = rotations.quaternion_from_expmap(np.multiply.outer(turns, np.array([0.0, 1.0, 0.0])))
+    led[:, 3:ROOT_SIZE] = rotations.multiply(about_up, q[:, 3:ROOT_SIZE])
+    return Unknowns(led, x)
+
+
+def _closest_path(
+    prior: DynamicsPrior, targets: Targets, length: int, rng: np.random.Generator
+) -> Float[Array, "frames latent"]:
+    starts = np.linspace(0, len(prior.latents) - 1, PARTICLES).round().astype(np.int64)
+    x, before = start_points(prior, starts)
+    paces = np.exp(PACE_SPREAD * rng.normal(size=len(x)))
+    paths = x[:, None]
+    while paths.shape[1] < length:
+        chunk = min(CHUNK, length - paths.shape[1])
+        more = simulate(prior, paths[:, -1], before=before, frames=chunk + 1, pace=paces).latents
+        paths = np.concatenate([paths, more[:, 1:]], axis=1)
+        order = np.argsort(_misfits(prior, paths, targets), kind="stable")
+        if paths.shape[1] >= length:
+            return paths[order[0]]
+        parents = order[: max(1, round(KEPT * len(order)))]
+        chosen = parents[np.arange(PARTICLES) % len(parents)]
+        jitter = np.where(np.arange(PARTICLES) < len(parents), 0.0, PACE_JITTER)
+        paces = paces[chosen] * np.exp(jitter * rng.normal(size=PARTICLES))
+        paths, before = paths[chosen], paths[chosen][:, -2]
+    return paths[0]
+
+
+def _misfits(
+    prior: DynamicsPrior, paths: Float[Array, "paths frames latent"], targets: Targets
+) -> Float[Array, "paths"]:
+    """Distance of each path's handles from their recent targets, with the path placed as well as possible."""
+    count, end, size = paths.shape
+    first = max(0, end - REMEMBERED)
+    recent = targets.within(first / RATE, (end - 0.5) / RATE)
+    if len(recent) == 0:
+        return np.zeros(count)
+    features = prior.predict_all(paths[:, first:].reshape(-1, size)).reshape(count, end - first, -1)
+    at = np.clip(np.rint(recent.times * RATE).astype(np.int64) - first, 0, end - first - 1)
+    left = []
+    for own in features:
+        places = _handle_places(prior, prior.poses_of(own), at, recent.handles)
+        turn, shift = level_fits(places, recent.points, np.ones((1, len(at))))
+        placed = _moved(places, np.repeat(turn, len(at)), np.repeat(shift, len(at), axis=0))
+        left.append(float(np.linalg.norm(placed - recent.points, axis=1).mean()))
+    return np.array(left)
+
+
+def _handle_places(
+    prior: DynamicsPrior, q: Float[Array, "frames size"], at: Int[Array, "targets"], handles: Handles
+) -> Float[Array, "targets 3"]:
+    """World positions of handles, each at its own frame."""
+    positions, matrices = prior.space.forward(q)
+    turned = np.einsum("tab,tb->ta", matrices[at, handles.joints], handles.offsets)
+    return np.asarray(positions[at, handles.joints] + turned)
+
+
+def level_fits(
+    sources: Float[Array, "points 3"], goals: Float[Array, "points 3"], weights: Float[Array, "fits points"]
+) -> tuple[Float[Array, "fits"], Float[Array, "fits 3"]]:
+    """Rotations about the vertical and shifts over the floor that best align points with goals, per row of weights."""
+    shares = weights / weights.sum(axis=1, keepdims=True)
+    ground, wanted = sources[:, [0, 2]], goals[:, [0, 2]]
+    middle, goal = shares @ ground, shares @ wanted
+    dot = shares @ (ground * wanted).sum(axis=1) - (middle * goal).sum(axis=1)
+    cross = shares @ (ground[:, 1] * wanted[:, 0] - ground[:, 0] * wanted[:, 1])
+    cross -= middle[:, 1] * goal[:, 0] - middle[:, 0] * goal[:, 1]
+    turns = np.unwrap(np.arctan2(cross, dot))
+    still = np.column_stack([middle[:, 0], np.zeros(len(turns)), middle[:, 1]])
+    moved = _moved(still, turns, np.zeros((len(turns), 3)))
+    shifts = np.column_stack([goal[:, 0] - moved[:, 0], np.zeros(len(turns)), goal[:, 1] - moved[:, 2]])
+    return turns, shifts
+
+
+def _moved(points: Array, turns: Array, shifts: Array) -> Float[Array, "n 3"]:
+    """Points, each rotated about the vertical and shifted."""
+    sine, cosine = np.sin(turns), np.cos(turns)
+    x, y, z = points.T
+    return np.column_stack([cosine * x + sine * z, y, cosine * z - sine * x]) + shifts
 
 
 # --- completion -------------------------------------------------------------------------------------------------------

@@ -1,13 +1,9 @@
-"""The layout of a latent space, and its description in words (section 4).
-
-The layout of a latent space: the meaning of each dimension and how it is imposed (section 4).
+"""The layout of a latent space: the meaning of each dimension, and its description in words (section 4).
 
 A dimension is free, a function of its source (back-constraints), or locally linear in it. The source is the pose, or
 the cosine or sine of a phase: a circle is two dimensions, a cylinder a circle and an axis, a torus two circles.
 
-Parse a short description of a latent space.
-
-`cylinder(phase) by back-constraints + smooth style axis by local linearity`, for example. In full:
+A description is `cylinder(phase) by back-constraints + smooth style axis by local linearity`, for example. In full:
 
     description  a model's name (gpdm, hybrid, ...), or parts joined by +
     part         WHAT [by back-constraints | by local linearity]
@@ -19,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from typing import Any, Literal
 
 from poise.errors import InvalidValueError
@@ -35,23 +31,10 @@ ADDED: Joined = "added"
 MULTIPLIED: Joined = "multiplied"
 
 
-HEADER = record(
-    {
-        "dimensions": several(
-            row(
-                choice(FREE, BACK, LOCAL),
-                text(),
-                choice("", "cos", "sin"),
-                choice("", ADDED, MULTIPLIED),
-                text(),
-            ),
-            least=1,
-            most=64,
-        ),
-        "dynamics": flag,
-        "order": whole(1, 2),
-    }
+_DIMENSION = row(
+    choice(FREE, BACK, LOCAL), text(), choice("", "cos", "sin"), choice("", ADDED, MULTIPLIED), text()
 )
+HEADER = record({"dimensions": several(_DIMENSION, least=1, most=64), "dynamics": flag, "order": whole(1, 2)})
 
 
 @dataclass(frozen=True)
@@ -88,9 +71,8 @@ class Structure:
         if self.order not in (1, 2):
             raise InvalidValueError(f"the order of the dynamics must be 1 or 2; got {self.order}")
         circles = [each for each in self.dimensions if each.part]
-        if not circles and any(
-            each.means == BACK and each.transitions == MULTIPLIED for each in self.dimensions
-        ):
+        multiplied = any(each.means == BACK and each.transitions == MULTIPLIED for each in self.dimensions)
+        if multiplied and not circles:
             raise InvalidValueError(
                 "multiplied transitions need a circle, which separates them: "
                 "describe a circle or a cylinder, or write 'added transitions'"
@@ -149,22 +131,13 @@ class Structure:
 
     def header(self) -> dict[str, Any]:
         """The structure as JSON."""
-        return {
-            "dimensions": [
-                [each.means, each.source, each.part, each.transitions, each.name] for each in self.dimensions
-            ],
-            "dynamics": self.dynamics,
-            "order": self.order,
-            "learned_phase": self.learned_phase,
-            "published": self.published,
-        }
+        return {**vars(self), "dimensions": [list(astuple(each)) for each in self.dimensions]}
 
     @classmethod
     def restored(cls, header: Mapping[str, Any]) -> Structure:
         """Create the structure from JSON."""
-        dimensions = tuple(Dimension(*each) for each in header["dimensions"])
         return cls(
-            dimensions,
+            tuple(Dimension(*each) for each in header["dimensions"]),
             dynamics=bool(header["dynamics"]),
             order=int(header["order"]),
             learned_phase=bool(header.get("learned_phase", False)),
@@ -177,16 +150,12 @@ def circle(source: str, means: Means) -> tuple[Dimension, Dimension]:
     return Dimension(means, source, "cos"), Dimension(means, source, "sin")
 
 
-def _plain(means: Means, *, dynamics: bool = True) -> Structure:
-    return Structure((Dimension(means),) * 3, dynamics=dynamics)
-
-
 _CYLINDER = Structure((*circle("phase", BACK), Dimension(BACK, name="style")))
 MODELS: Mapping[str, Structure] = {
-    "gplvm": _plain(FREE, dynamics=False),
-    "gpdm": _plain(FREE),
-    "back-constrained": _plain(BACK),
-    "locally-linear": _plain(LOCAL),
+    "gplvm": Structure((Dimension(FREE),) * 3, dynamics=False),
+    "gpdm": Structure((Dimension(FREE),) * 3),
+    "back-constrained": Structure((Dimension(BACK),) * 3),
+    "locally-linear": Structure((Dimension(LOCAL),) * 3),
     "topology": _CYLINDER,
     "transitions": _CYLINDER.with_transitions(),
     "hybrid": Structure(
@@ -199,13 +168,17 @@ MODELS: Mapping[str, Structure] = {
 # --- descriptions in words --------------------------------------------------------------------------------------------
 
 
-_SHAPES = {"circle": 1, "cylinder": 1, "torus": 2}
+_SHAPES = {"circle": ("phase",), "cylinder": ("phase",), "torus": ("phase", "frequency")}
 _EXAMPLE = "cylinder(phase) by back-constraints + smooth style axis by local linearity"
 _COUNTS = {"one": 1, "two": 2, "three": 3, "four": 4}
 _TRANSITIONS: dict[str, Joined | None] = {
     "transitions": None,
     "added transitions": ADDED,
     "multiplied transitions": MULTIPLIED,
+}
+_MEANS: dict[str, Means] = {
+    **dict.fromkeys(("back-constraints", "back-constraint", "back constraints"), BACK),
+    **dict.fromkeys(("local linearity", "local linearities"), LOCAL),
 }
 
 
@@ -220,7 +193,13 @@ def structure_from_text(text: str) -> Structure:
     dimensions: list[Dimension] = []
     transitions, learned_phase, open_axis = "", False, False
     for part in (one.strip() for one in wanted.split("+")):
-        what, means = _split(part)
+        what, by, named = (word.strip() for word in part.partition(" by "))
+        if by and named not in _MEANS:
+            raise InvalidValueError(
+                f"{part!r}: {named!r} is unknown; expected 'by back-constraints' or 'by local linearity'"
+            )
+        means = _MEANS.get(named)
+        shape = re.fullmatch(r"(\w+)(\(([^()]*)\))?", what)
         if what in _TRANSITIONS:
             transitions = what
         elif what == "learned phase":
@@ -229,14 +208,9 @@ def structure_from_text(text: str) -> Structure:
             structure = replace(structure, order=1 if what.startswith("first") else 2)
         elif what == "no dynamics":
             structure = replace(structure, dynamics=False)
-        elif what in _SHAPES:
-            dimensions += _shape(
-                what, ", ".join(("phase", "frequency")[: _SHAPES[what]]), means or BACK, part
-            )
-            open_axis = open_axis or what == "cylinder"
-        elif found := re.fullmatch(r"(\w+)\(([^()]*)\)", what):
-            dimensions += _shape(found[1], found[2], means or BACK, part)
-            open_axis = open_axis or found[1] == "cylinder"
+        elif shape and (shape[2] or shape[1] in _SHAPES):
+            dimensions += _circles(shape[1], shape[3], means or BACK, part)
+            open_axis = open_axis or shape[1] == "cylinder"
         else:
             dimensions += _axes(what, means, part)
             open_axis = False
@@ -248,32 +222,16 @@ def structure_from_text(text: str) -> Structure:
     return structure.with_transitions(_TRANSITIONS[transitions]) if transitions else structure
 
 
-def _split(part: str) -> tuple[str, Means | None]:
-    what, by, means = part.partition(" by ")
-    if not by:
-        return what.strip(), None
-    names: dict[str, Means] = {
-        "back-constraints": BACK,
-        "back-constraint": BACK,
-        "back constraints": BACK,
-        "local linearity": LOCAL,
-        "local linearities": LOCAL,
-    }
-    if means.strip() not in names:
-        raise InvalidValueError(
-            f"{part!r}: {means.strip()!r} is unknown; expected 'by back-constraints' or 'by local linearity'"
-        )
-    return what.strip(), names[means.strip()]
-
-
-def _shape(shape: str, sources: str, means: Means, part: str) -> list[Dimension]:
+def _circles(shape: str, sources: str | None, means: Means, part: str) -> list[Dimension]:
+    """The circles of a shape, by its usual phases unless its sources are given."""
     if shape not in _SHAPES:
         raise InvalidValueError(f"{part!r}: {shape!r} is not a shape; shapes are {', '.join(_SHAPES)}")
-    names = [name.strip() for name in sources.split(",") if name.strip()]
-    if len(names) != _SHAPES[shape]:
+    usual = _SHAPES[shape]
+    names = usual if sources is None else [name.strip() for name in sources.split(",") if name.strip()]
+    if len(names) != len(usual):
         raise InvalidValueError(
-            f"{part!r}: a {shape} needs {_SHAPES[shape]} phase{'s' * (_SHAPES[shape] > 1)}, "
-            f"such as {shape}({', '.join(['phase', 'frequency'][: _SHAPES[shape]])}); got {len(names)}"
+            f"{part!r}: a {shape} needs {len(usual)} phase{'s' * (len(usual) > 1)}, "
+            f"such as {shape}({', '.join(usual)}); got {len(names)}"
         )
     return [dimension for name in names for dimension in circle(name, means)]
 

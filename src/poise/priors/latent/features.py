@@ -1,12 +1,8 @@
 """Features y(q) of a pose (Grochow et al. 2004, section 4), which a style models, and those of its training frames.
 
-Features y(q) of a pose (Grochow et al. 2004, section 4), which a style models.
-
 Joint angles are the exponential maps of q; vertical orientation is the second row of the root's rotation matrix, since
 our up axis is Y (the paper's is Z). Velocity and acceleration of both are differences to previous frames. The paper
 takes them per frame; here they are scaled to frames of 1/30 s, so that recordings of any frame rate agree.
-
-Training features of a latent space, and which of them vary.
 """
 
 from __future__ import annotations
@@ -24,6 +20,10 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
 
 REFERENCE_SECONDS = 1.0 / 30.0  # frame duration that is the unit of time of velocity and acceleration
+STILL_SHARE = 0.01  # of the typical deviation of its kind: a feature that varies less counts as still
+STILL_DEVIATION = 1e-4  # the same threshold in the feature's own unit
+
+Q = Float[Array, "size"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,9 +68,9 @@ class Features:
 
     def of_pose(
         self,
-        q: Float[Array, "size"],
-        previous: Float[Array, "size"] | None = None,
-        before_previous: Float[Array, "size"] | None = None,
+        q: Q,
+        previous: Q | None = None,
+        before_previous: Q | None = None,
         *,
         fps: float = 1.0 / REFERENCE_SECONDS,
     ) -> Float[Array, "features"]:
@@ -86,9 +86,9 @@ class Features:
 
     def jacobian(
         self,
-        q: Float[Array, "size"],
-        previous: Float[Array, "size"] | None = None,
-        before_previous: Float[Array, "size"] | None = None,
+        q: Q,
+        previous: Q | None = None,
+        before_previous: Q | None = None,
         *,
         fps: float = 1.0 / REFERENCE_SECONDS,
     ) -> Float[Array, "features freedoms"]:
@@ -113,17 +113,8 @@ class Features:
             return angles
         return np.concatenate([angles, rotations.matrix_from_quaternion(q[..., 3:7])[..., 1, :]], axis=-1)
 
-    def _wanted(
-        self,
-        pose: Float[Array, "*frames pose"],
-        velocity: Float[Array, "*frames pose"],
-        acceleration: Float[Array, "*frames pose"],
-    ) -> Float[Array, "*frames features"]:
-        parts = [pose]
-        if self.velocity:
-            parts.append(velocity)
-        if self.acceleration:
-            parts.append(acceleration)
+    def _wanted(self, pose: Array, velocity: Array, acceleration: Array) -> Array:
+        parts = [pose, *([velocity] if self.velocity else []), *([acceleration] if self.acceleration else [])]
         return np.concatenate(parts, axis=-1)
 
 
@@ -132,13 +123,6 @@ def frame_rate(fps: float) -> float:
     if not (np.isfinite(fps) and fps > 0):
         raise InvalidValueError(f"features need a positive frame rate; got {fps}")
     return fps * REFERENCE_SECONDS
-
-
-# --- training features ------------------------------------------------------------------------------------------------
-
-
-STILL_SHARE = 0.01  # of the typical deviation of its kind: a feature that varies less counts as still
-STILL_DEVIATION = 1e-4  # the same threshold in the feature's own unit
 
 
 class TrainingFeatures:

@@ -1,12 +1,9 @@
 """A learned style: the scaled Gaussian process latent variable model, and its reduction to the features of a frame.
 
-A learned style: the scaled Gaussian process latent variable model and its predictions (Eqs. 3 to 6).
-
-A style reduced to the features of a frame: its pose, and its motion if previous frames are known.
-
-With those frames given, angle, velocity and acceleration of one degree of freedom are all linear in it (section 4).
-Each is an observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predicted velocity / rate).
-Together
+The model and its predictions are Eqs. 3 to 6 of Grochow et al. (2004). For a frame it is reduced to its pose, and its
+motion if previous frames are known. With those given, angle, velocity and acceleration of one degree of freedom are all
+linear in it (section 4). Each is an observation theta ~ t_g(x) of precision p_g (for velocity t = previous + predicted
+velocity / rate). Together
 
     sum_g p_g (theta - t_g)^2 = P (theta - m(x))^2 + sum of squared contrasts,      P = sum p_g,  m = sum p_g t_g / P,
 
@@ -39,6 +36,9 @@ from poise.types import Array
 
 ALL, ACTIVE = SPEAKERS = ("all", "active")
 _BLOCK = 4096  # points of a likelihood map predicted at once
+_CARRIED = (0.0, 1.0, 5.0)  # variances from previous frames in y, y - y1 and y - 2 y1 + y2
+_SETTLING = 100  # steps to the steady-state variance of a long sequence
+_LEARNED = ("mean", "scales", "latents", "active", "recorded", "learning_curve")
 
 LOGS = Numbers(axes="parameters", least=-40.0, most=40.0)
 """The parameters of a kernel."""
@@ -106,9 +106,9 @@ class LatentModel:
     speakers: str = ALL
 
     def __post_init__(self) -> None:
-        for name in ("mean", "scales", "latents", "recorded", "learning_curve"):
-            object.__setattr__(self, name, read_only(getattr(self, name)))
-        object.__setattr__(self, "active", read_only(self.active, dtype=np.int64))
+        for name in _LEARNED:
+            kind = np.int64 if name == "active" else np.float64
+            object.__setattr__(self, name, read_only(getattr(self, name), dtype=kind))
         if self.speakers not in SPEAKERS:
             raise UnknownNameError("choice of poses that speak", self.speakers, SPEAKERS)
         D, N = self.features.dimension, len(self.latents)
@@ -174,25 +174,14 @@ class LatentModel:
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
         """-D/2 ln sigma^2(x) - |x|^2 / 2, the log-likelihood of latent points (Fig. 1)."""
-        D = self.features.dimension
-        blocks = [x[start : start + _BLOCK] for start in range(0, len(x), _BLOCK)]
-        variances = [self.variance(block) for block in blocks]
-        return -0.5 * D * np.log(np.concatenate([*variances, np.empty(0)])) - 0.5 * np.einsum(
-            "na,na->n", x, x
-        )
+        blocks = np.split(x, range(_BLOCK, len(x), _BLOCK))
+        logs = np.log(np.concatenate([self.variance(block) for block in blocks]))
+        return -0.5 * self.features.dimension * logs - 0.5 * np.einsum("na,na->n", x, x)
 
     def arrays(self) -> dict[str, Array]:
         """The learned arrays, by name."""
-        return {
-            "kernel": self.kernel.logs,
-            "annealed": self.annealed.logs,
-            "mean": self.mean,
-            "scales": self.scales,
-            "latents": self.latents,
-            "active": self.active,
-            "recorded": self.recorded,
-            "learning_curve": self.learning_curve,
-        }
+        kernels = {"kernel": self.kernel.logs, "annealed": self.annealed.logs}
+        return {**kernels, **{name: getattr(self, name) for name in _LEARNED}}
 
     def header(self) -> dict[str, Any]:
         """The kernel's kind, the features, and the poses that enter a prediction."""
@@ -211,18 +200,11 @@ class LatentModel:
             kernel=Kernel.of(header["kernel"], arrays["kernel"]),
             annealed=Kernel.of(header["kernel"], arrays["annealed"]),
             speakers=header["speakers"],
-            **{
-                name: arrays[name]
-                for name in ("mean", "scales", "latents", "active", "recorded", "learning_curve")
-            },
+            **{name: arrays[name] for name in _LEARNED},
         )
 
 
 # --- a style reduced to the features of a frame -----------------------------------------------------------------------
-
-
-_CARRIED = (0.0, 1.0, 5.0)  # variances from previous frames in y, y - y1 and y - 2 y1 + y2
-_SETTLING = 100  # steps to the steady-state variance of a long sequence
 
 
 @dataclass(frozen=True, eq=False)
@@ -245,26 +227,23 @@ class Observed:
 
     def frame(self, before: Sequence[Float[Array, "size"]]) -> ObservedFrame:
         """The terms for the frame after these, newest first."""
-        maps = self.model.features.space.size - ROOT_SIZE
-        total, mean, contrasts = _combined(self.precisions, self._offsets(before))
+        features, kinds = self.model.features, len(self.precisions)
+        shifts = [np.zeros(features.pose_count)]
+        if kinds > 1:
+            poses = [features.of_poses(q) for q in before]
+            shifts += [poses[0]] if features.velocity else []
+            shifts += [2.0 * poses[0] - poses[1]] if len(shifts) < kinds else []
+        parts = self.model.mean.reshape(-1, features.pose_count)
+        powers = _powers(features)
+        offsets = [  # the pose predicted by each kind of feature, without k(x)
+            shift + part / self.rate**power for shift, part, power in zip(shifts, parts, powers, strict=False)
+        ]
+        maps = features.space.size - ROOT_SIZE
+        total, mean, contrasts = _combined(self.precisions, offsets)
         ups = np.stack([np.sqrt(total[maps:]), mean[maps:]])
         return ObservedFrame(
             np.ascontiguousarray(mean[:maps]), ups, np.concatenate([np.empty(0), *contrasts])
         )
-
-    def _offsets(self, before: Sequence[Float[Array, "size"]]) -> list[Float[Array, "pose"]]:
-        """The pose predicted by each kind of feature, without k(x)."""
-        features, mean = self.model.features, self.model.mean
-        shifts = [np.zeros(features.pose_count)]
-        if len(self.precisions) > 1:
-            poses = [features.of_poses(q) for q in before]
-            shifts += [poses[0]] if features.velocity else []
-            shifts += [2.0 * poses[0] - poses[1]] if len(shifts) < len(self.precisions) else []
-        powers = _powers(self.model, len(self.precisions))
-        parts = mean.reshape(-1, features.pose_count)
-        return [
-            shift + part / self.rate**power for shift, part, power in zip(shifts, parts, powers, strict=False)
-        ]
 
 
 def observed(
@@ -274,16 +253,34 @@ def observed(
     fps: float | None = None,
     known: int = 0,
 ) -> Observed:
-    """A style for frames with `known` predecessors at this frame rate; without a rate, for single poses."""
-    rate = 1.0 if fps is None else frame_rate(fps)
-    count, maps = model.features.pose_count, model.features.space.size - ROOT_SIZE
-    kinds = 1 if fps is None else _kinds(model, known)
-    powers = _powers(model, kinds)
+    """A style for frames with `known` predecessors at this frame rate; without a rate, for single poses.
+
+    The precision of each kind of feature (pose, velocity, acceleration) about the pose is in units of 1 / sigma^2(x).
+    For motion it is less than the scale says, because previous frames were themselves solved: their variance, here the
+    steady state of a long sequence, adds to that of velocity and, five times, of acceleration. The residual of motion
+    is treated as white noise in time, so that its sum over a second does not depend on the frame rate.
+    """
+    features, rate = model.features, 1.0 if fps is None else frame_rate(fps)
+    count, maps = features.pose_count, features.space.size - ROOT_SIZE
+    kinds = 1
+    if fps is not None:
+        kinds += int(features.velocity and known > 0) + int(features.acceleration and known > 1)
+    powers = _powers(features)[:kinds]
     parts = [slice(kind * count, (kind + 1) * count) for kind in range(kinds)]
-    precisions = _precisions([model.scales[part] for part in parts], powers, rate)
+    alone = np.stack(
+        [
+            model.scales[part] ** 2 * rate ** max(2 * power - 1, 0)
+            for part, power in zip(parts, powers, strict=True)
+        ]
+    )
+    carried, settled = np.array([_CARRIED[power] for power in powers])[:, None], 1.0 / alone[0]
+    for _ in range(_SETTLING):
+        settled = 1.0 / (1.0 / (1.0 / alone + carried * settled)).sum(axis=0)
+    precisions = 1.0 / (1.0 / alone + carried * settled)
     slopes = [model.weights[:, part] / rate**power for part, power in zip(parts, powers, strict=True)]
     total, weights, contrasts = _combined(precisions, slopes)
     scales = np.sqrt(total)
+    checks = np.hstack([weights[:, maps:] * scales[maps:], *(-contrast for contrast in contrasts)])
     arrays = LatentArrays(
         model.kernel.number,
         model.kernel.parameters,
@@ -291,9 +288,7 @@ def observed(
         np.ascontiguousarray(model.inverse),
         np.ascontiguousarray(weights[:, :maps]),
         np.ascontiguousarray(total[:maps]),
-        np.ascontiguousarray(
-            np.hstack([weights[:, maps:] * scales[maps:], *(-contrast for contrast in contrasts)])
-        ),
+        np.ascontiguousarray(checks),
         float(kinds * count),
         correlation / np.outer(scales[:maps], scales[:maps]),
         np.zeros((maps, maps)),
@@ -301,35 +296,9 @@ def observed(
     return Observed(arrays, model, rate, precisions)
 
 
-def _kinds(model: LatentModel, known: int) -> int:
-    """The number of kinds (pose, velocity, acceleration) that a frame with this many predecessors has."""
-    features = model.features
-    return 1 + int(features.velocity and known > 0) + int(features.acceleration and known > 1)
-
-
-def _powers(model: LatentModel, kinds: int) -> list[int]:
+def _powers(features: Features) -> list[int]:
     """The power of the frame rate in each kind of feature."""
-    wanted = [0, *([1] if model.features.velocity else []), *([2] if model.features.acceleration else [])]
-    return wanted[:kinds]
-
-
-def _precisions(
-    scales: Sequence[Float[Array, "pose"]], powers: Sequence[int], rate: float
-) -> Float[Array, "kinds pose"]:
-    """Precision of each kind of feature about the pose, in units of 1 / sigma^2(x).
-
-    For motion it is less than the scale says, because previous frames were themselves solved: their variance, here the
-    steady state of a long sequence, adds to that of velocity and, five times, of acceleration. The residual of motion
-    is treated as white noise in time, so that its sum over a second does not depend on the frame rate.
-    """
-    alone = np.stack(
-        [scale**2 * rate ** max(2 * power - 1, 0) for scale, power in zip(scales, powers, strict=True)]
-    )
-    carried = np.array([_CARRIED[power] for power in powers])[:, None]
-    settled = 1.0 / alone[0]
-    for _ in range(_SETTLING):
-        settled = 1.0 / (1.0 / (1.0 / alone + carried * settled)).sum(axis=0)
-    return np.asarray(1.0 / (1.0 / alone + carried * settled))
+    return [0, *([1] if features.velocity else []), *([2] if features.acceleration else [])]
 
 
 def _combined(
