@@ -1,16 +1,14 @@
 """A style as a guide: starts at active poses, a latent point as its state, three stages from smooth to fine.
 
-Prediction of a style's pose from the handles alone: a regression on recorded poses, limb by limb.
-
-A latent space of few dimensions does not represent independent arm motion; the regression does. The mean of a pose is
-half the regression's prediction and half the style's at the latent point. The remaining covariance does not grow
-outside the style's data, where few poses determine how deviations correlate.
+Handles alone also predict a pose, by a regression on recorded poses, limb by limb. A latent space of few dimensions
+does not represent independent arm motion; the regression does. The mean of a pose is half the regression's prediction
+and half the style's at the latent point. The remaining covariance does not grow outside the style's data, where few
+poses determine how deviations correlate.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING
 
@@ -38,12 +36,23 @@ if TYPE_CHECKING:
     from poise.priors.latent.prior import LatentPrior
 
 
-# --- poses from handles alone -----------------------------------------------------------------------------------------
-
-
 MOST = 200  # largest number of evenly spaced poses used
 SHARE = 0.5  # of the prediction in the mean of a pose
 WHOLE_SHARE = 0.1  # of the covariance of all poses in the remaining one
+STARTS = 3
+PROMISING, CLOSE = 3.0, 0.1  # starts: poses within this ratio of the best distance, or within these metres
+SAME_BASIN = 1.0  # of a kernel's width: an active pose closer than this leads to the same optimum
+SAME_PLACE = 0.25  # of a kernel's width: two starts closer than this have merged
+EDIT_VARIANCE = 0.01  # rad^2, mean over the degrees of freedom: variance of an edit of a recorded pose
+ANSWERED = Plan(
+    smooth=((4, 0, 0, 0),), finer=((0, 3, 5, 3),), tracked=((0, 0, 4, 2),), dragged=((5, 0, 0, 2),)
+)
+LATENT_REACH = 1.0  # of a kernel's width: largest step of a latent point in one round of a blend
+
+Q = Float[Array, "size"]
+X = Float[Array, "latent"]
+Maps = Float[Array, "maps"]
+Targets = Float[Array, "handles 3"]
 
 
 class Answers:
@@ -64,25 +73,11 @@ class Answers:
         widely = WHOLE_SHARE * unmoved_apart(prior.space, handles, whole)
         self.covariance = usual + widely + BETA * np.eye(maps)
 
-    def __call__(self, points: Float[Array, "handles 3"]) -> Float[Array, "maps"]:
+    def __call__(self, points: Targets) -> Maps:
         """The pose for handles at these positions."""
         mean = np.zeros(len(self.covariance))
         self._process.add(points.ravel(), mean)
         return mean
-
-
-# --- the guide --------------------------------------------------------------------------------------------------------
-
-
-STARTS = 3
-PROMISING, CLOSE = 3.0, 0.1  # starts: poses within this ratio of the best distance, or within these metres
-SAME_BASIN = 1.0  # of a kernel's width: an active pose closer than this leads to the same optimum
-SAME_PLACE = 0.25  # of a kernel's width: two starts closer than this have merged
-EDIT_VARIANCE = 0.01  # rad^2, mean over the degrees of freedom: variance of an edit of a recorded pose
-ANSWERED = Plan(
-    smooth=((4, 0, 0, 0),), finer=((0, 3, 5, 3),), tracked=((0, 0, 4, 2),), dragged=((5, 0, 0, 2),)
-)
-LATENT_REACH = 1.0  # of a kernel's width: largest step of a latent point in one round of a blend
 
 
 class LatentGuide(Guide):
@@ -115,38 +110,26 @@ class LatentGuide(Guide):
 
     def ask(self, asked: Asked) -> None:
         """Use the previous frames, and the handle positions relative to a given root."""
-        self._watch(asked.before)
-        if asked.points is not None:
-            self._aim(asked.points)
-
-    def _watch(self, before: Sequence[Float[Array, "size"]]) -> None:
-        """Use the previous frames; their motion counts if the frame rate is known.
-
-        Velocities that a frame does not show are set to the expected ones: no misfit, but they count in D (Eq. 3).
-        """
-        known = 0 if self._fps is None else min(len(before), 2)
-        if known == self._known == 0:
-            return
-        self._known = known
-        if known not in self._stages:
-            self._stages[known] = self.prior.observed(fps=self._fps, known=known)
-        stages, whole = self._stages[known], float(self.prior.model.features.dimension)
-        frame = stages[-1].frame(before)
-        self._forms = tuple(
-            LatentForm(
-                stage.arrays._replace(features=whole), frame.base, frame.ups, frame.contrasts, frame.base, 0.0
-            )
-            for stage in stages
-        )
-
-    def _aim(self, points: Float[Array, "handles 3"]) -> None:
-        """Add a last stage that also uses the prediction from handles alone (see `answers`)."""
-        if self._answers is not None:
+        known = (
+            0 if self._fps is None else min(len(asked.before), 2)
+        )  # their motion counts if the rate is known
+        if not known == self._known == 0:
+            self._known = known
+            if known not in self._stages:
+                self._stages[known] = self.prior.observed(fps=self._fps, known=known)
+            stages, whole = self._stages[known], float(self.prior.model.features.dimension)
+            # Velocities that a frame does not show are the expected ones: no misfit, but they count in D (Eq. 3).
+            observed = stages[-1].frame(asked.before)
+            terms = observed.base, observed.ups, observed.contrasts, observed.base, 0.0
+            self._forms = tuple(LatentForm(one.arrays._replace(features=whole), *terms) for one in stages)
+        if (
+            asked.points is not None and self._answers is not None
+        ):  # a last stage, with the poses of handles alone
             self.plan, fine = ANSWERED, self._forms[-1]
             style = fine.style._replace(noise=0.0 * fine.style.noise, floor=self._answers.covariance)
-            self._answered = (fine._replace(style=style, answer=self._answers(points), share=SHARE),)
+            self._answered = (fine._replace(style=style, answer=self._answers(asked.points), share=SHARE),)
 
-    def onward(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> Float[Array, "size"]:
+    def onward(self, q: Q, state: X) -> Q:
         """If handles predicted part of the pose, the style's own pose at its latent point instead."""
         return np.concatenate([q[:ROOT_SIZE], self.prior.pose_at(state)]) if self._answered else q
 
@@ -157,9 +140,7 @@ class LatentGuide(Guide):
 
     # --- one style alone -------------------------------------------------------------------------------------------
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: Q, targets: Targets, *, free_root: bool) -> list[Start]:
         """The active poses that fit the handles best, distinct from each other."""
         q = q.copy()
         if free_root and len(targets):
@@ -167,44 +148,38 @@ class LatentGuide(Guide):
         numbers = nearest_apart(self._positions, self._latents, q, targets, self._apart, STARTS)
         return [self._started(q, number) for number in numbers.tolist()]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Float[Array, "latent"]:
+    def resumed(self, q: Q, targets: Targets) -> X:
         """The latent point of a pose."""
         del targets
         return self.prior.place(q)[0]
 
-    def moving(self, state: Float[Array, "latent"]) -> tuple[Array, Array]:
+    def moving(self, state: X) -> tuple[Array, Array]:
         """The latent point itself is the moving state."""
         x = state.copy()
         return x, x
 
-    def forms(
-        self, q: Float[Array, "size"], state: Float[Array, "latent"], steps: Steps
-    ) -> tuple[tuple[LatentForm, ...], Steps]:
+    def forms(self, q: Q, state: X, steps: Steps) -> tuple[tuple[LatentForm, ...], Steps]:
         """From the annealed model to the model itself, and the stage with handle predictions."""
         del q, state
         return (*self._forms, *self._answered), steps
 
-    def alternative(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
-    ) -> Start | None:
+    def alternative(self, q: Q, targets: Targets, state: X) -> Start | None:
         """The active pose that fits the handles best, if it is in another basin."""
         if len(targets) == 0:
             return None
         number = elsewhere(self._positions, self._latents, q, targets, state, self._same_basin)
         return None if number < 0 else self._started(q, number)
 
-    def score(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
+    def score(self, q: Q, state: X) -> float:
         """L_IK (Eq. 3)."""
         form = self._forms[-1]
         return local_gaussian.objective(form.style, form.base, self._aims(form, q), q[ROOT_SIZE:], state)
 
-    def latents(self, state: Float[Array, "latent"]) -> tuple[Float[Array, "latent"], ...]:
+    def latents(self, state: X) -> tuple[X, ...]:
         """The latent point."""
         return (state,)
 
-    def objective(
-        self, q: Float[Array, "size"], x: Float[Array, "latent"]
-    ) -> tuple[float, Float[Array, "latent"], Float[Array, "maps"]]:
+    def objective(self, q: Q, x: X) -> tuple[float, X, Maps]:
         """L_IK (Eq. 3) of a pose, its gradient in x (Eq. 17) and in the pose's maps (Eq. 16)."""
         model, style = self.prior.model, self._forms[-1].style
         slopes = model.kernel.slopes_in_x(x[None], model.active_latents)
@@ -219,9 +194,7 @@ class LatentGuide(Guide):
         value = 0.5 * (misfit / variance + style.features * np.log(variance) + float(x @ x))
         return float(value), in_x, pull
 
-    def change(
-        self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def change(self, q: Q, recorded: Targets, targets: Targets) -> tuple[Maps, Float[Array, "maps maps"]]:
         """A Gaussian around the recorded pose: half as joints vary together there, half isotropic.
 
         An edit asks for a pose that was not recorded.
@@ -231,7 +204,7 @@ class LatentGuide(Guide):
         alike = covariance * (EDIT_VARIANCE * len(covariance) / np.trace(covariance))
         return q[ROOT_SIZE:], 0.5 * (alike + EDIT_VARIANCE * np.eye(len(covariance)))
 
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+    def place_root(self, targets: Targets) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the active pose, at its own tilt, whose handles fit best after a rotation about the vertical."""
         root = np.empty(ROOT_SIZE)
         _place_root(self._upright, self._turns, np.ascontiguousarray(targets), root)
@@ -239,16 +212,18 @@ class LatentGuide(Guide):
 
     # --- as a part of a blend, or a frame of a sequence ------------------------------------------------------------
 
-    def gaussian(
-        self, q: Float[Array, "size"], state: Float[Array, "latent"], *, stage: int = -1
-    ) -> Gaussian:
+    def gaussian(self, q: Q, state: X, *, stage: int = -1) -> Gaussian:
         """The local shape for a pose moved as close as the style's own poses are, and the expected tilt.
 
         A pose between styles is unlike each of them. At its full distance it would drive the latent points away from
         the style's data, and so remove the style from the blend.
         """
         form = (*self._forms, *self._answered)[-1] if stage == -1 else self._forms[stage]
-        variance = self._shape(q, state, form)
+        maps, (mean, left, variance, misfit) = q[ROOT_SIZE:], self._misfit(form, q, state)
+        near = math.sqrt(min(1.0, (len(maps) + len(left)) * variance / max(misfit, 1e-300)))
+        aims, close = self._aims(form, q) - (1.0 - near) * left, mean + near * (maps - mean)
+        self._local = local_gaussian.room(form.style, 0)
+        local_gaussian.local_shape(form.style, form.base, aims, close, state, self._local)
         gap, covariance = np.zeros(len(q) - 1), np.zeros((len(q) - 1, len(q) - 1))
         expected = self._local.mean + form.share * (form.answer - self._local.mean)
         gap[ROOT_FREEDOMS:] = expected - q[ROOT_SIZE:]
@@ -262,22 +237,17 @@ class LatentGuide(Guide):
             stiffness = (np.eye(3) - np.outer(up, up)) / across
             turn = np.linalg.inv(stiffness + np.eye(3) / FREE_ROOT)
             covariance[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] = turn
-            gap[3:ROOT_FREEDOMS] = (
-                turn @ stiffness @ np.cross(local_gaussian.expected_up(form, self._local), up)
-            )
+            tilted = local_gaussian.expected_up(form, self._local)
+            gap[3:ROOT_FREEDOMS] = turn @ stiffness @ np.cross(tilted, up)
         self._stage = form
         return Gaussian(gap, covariance)
 
-    def expectation(
-        self, q: Float[Array, "size"], state: Float[Array, "latent"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def expectation(self, q: Q, state: X) -> tuple[Maps, Float[Array, "maps maps"]]:
         """The mean and covariance of poses around the latent point, exactly and without handles."""
         del q
         return self.prior.gaussian_at(state)
 
-    def moved(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Float[Array, "latent"]
-    ) -> Float[Array, "latent"]:
+    def moved(self, q: Q, targets: Targets, state: X) -> X:
         """The latent point updated to a new pose that is moved close, by the Gaussian asked for last."""
         del targets
         gap = q[ROOT_SIZE:] - self._local.mean
@@ -287,7 +257,7 @@ class LatentGuide(Guide):
         reach = LATENT_REACH / math.sqrt(self._stage.style.parameters[2])
         return np.asarray(state + step * min(1.0, reach / max(float(np.linalg.norm(step)), 1e-300)))
 
-    def misfit(self, q: Float[Array, "size"], state: Float[Array, "latent"]) -> float:
+    def misfit(self, q: Q, state: X) -> float:
         """L_IK under the fine model, but with misfits in units of its noise at every latent point."""
         style = self._forms[-1].style
         *_, variance, misfit = self._misfit(self._forms[-1], q, state)
@@ -296,29 +266,17 @@ class LatentGuide(Guide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _started(self, q: Float[Array, "size"], number: int) -> Start:
+    def _started(self, q: Q, number: int) -> Start:
         """An active pose with the root of another, and its latent point, writable as every state of a solve is."""
         return Start(np.concatenate([q[:ROOT_SIZE], self._poses[number]]), self._latents[number].copy())
 
-    def _aims(self, form: LatentForm, q: Float[Array, "size"]) -> Float[Array, "checks"]:
+    def _aims(self, form: LatentForm, q: Q) -> Float[Array, "checks"]:
         """The residuals that the maps do not determine: the root's scaled up, and contrasts between motion and pose."""
         aims = np.concatenate([np.zeros(form.ups.shape[1]), form.contrasts])
         aim_up(q, form.ups, aims)
         return aims
 
-    def _shape(self, q: Float[Array, "size"], x: Float[Array, "latent"], form: LatentForm) -> float:
-        """Fill in the local shape for a pose moved close; return sigma^2 at the latent point."""
-        maps = q[ROOT_SIZE:]
-        mean, left, variance, misfit = self._misfit(form, q, x)
-        near = math.sqrt(min(1.0, (len(maps) + len(left)) * variance / max(misfit, 1e-300)))
-        aims, close = self._aims(form, q) - (1.0 - near) * left, mean + near * (maps - mean)
-        self._local = local_gaussian.room(form.style, 0)
-        local_gaussian.local_shape(form.style, form.base, aims, close, x, self._local)
-        return variance
-
-    def _misfit(
-        self, form: LatentForm, q: Float[Array, "size"], x: Float[Array, "latent"]
-    ) -> tuple[Array, Array, float, float]:
+    def _misfit(self, form: LatentForm, q: Q, x: X) -> tuple[Array, Array, float, float]:
         """At a latent point: the expected maps, the remaining aims, sigma^2 and the squared misfit."""
         style, aims, maps = form.style, self._aims(form, q), q[ROOT_SIZE:]
         curves, mean, left = curves_of(style.actives), np.empty(len(maps)), np.empty(len(aims))

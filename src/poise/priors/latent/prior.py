@@ -1,8 +1,6 @@
-"""A latent space as a prior: the learned model for the solver, and poses sampled from it.
+"""Base of priors with a latent space: a Gaussian process to poses, ready for the solver (Grochow et al. 2004).
 
-Base of priors with a latent space: a Gaussian process to poses, ready for the solver (Grochow et al. 2004).
-
-Poses sampled from the latent space of a style, and the standing bodies at latent points.
+Also poses sampled from the latent space of a style, and the standing bodies at latent points.
 """
 
 from __future__ import annotations
@@ -40,6 +38,10 @@ INTERMEDIATE = 1.0 - 1.0 / np.sqrt(2.0)  # share of the annealed parameters in t
 SHARED = 200  # number of training poses at which residual correlations get half weight, the largest
 PROJECT_STEPS = 20
 SAMPLED = 300  # training poses whose log-likelihoods give the percentiles
+NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation: steps from active points
+ROUNDS = 100  # largest number of draws per sample, before the likeliest rejected ones are taken
+
+Points = Float[Array, "samples latent"]
 
 
 def declared(header: Mapping[str, Any], lengths: Mapping[str, int]) -> Declared:
@@ -175,9 +177,9 @@ class LatentPrior(Savable):
 
     def ups_at(self, x: Float[Array, "points latent"]) -> Float[Array, "points 3"]:
         """The same at many latent points."""
-        maps = self.space.size - ROOT_SIZE
         if not self.model.features.up:
             return np.tile([0.0, 1.0, 0.0], (len(x), 1))
+        maps = self.space.size - ROOT_SIZE
         ups = self.model.predict(x)[:, maps : maps + 3]
         return np.asarray(ups / np.maximum(np.linalg.norm(ups, axis=1, keepdims=True), 1e-9))
 
@@ -197,13 +199,11 @@ class LatentPrior(Savable):
         aims = up_aims(self.model, q)
         expected = self.model.mean[: len(maps)] + self.model.outputs[:, : len(maps)]
         nearest = np.argsort((((maps - expected) ** 2) * style.precisions).sum(axis=1))[:3]
-        best_x, best = self.model.active_latents[nearest[0]].copy(), np.inf
+        found = []
         for start in nearest:
             x = self.model.active_latents[start].copy()
-            value = shape.project(style, self.mean, aims, maps, x, PROJECT_STEPS)
-            if value < best:
-                best_x, best = x, value
-        return best_x, float(best)
+            found.append((x, float(shape.project(style, self.mean, aims, maps, x, PROJECT_STEPS))))
+        return min(found, key=lambda one: one[1])
 
     def log_likelihood(self, q: Float[Array, "size"]) -> float:
         """-L_IK of a pose at its own latent point."""
@@ -246,23 +246,19 @@ def up_aims(model: LatentModel, q: Float[Array, "size"]) -> Float[Array, "checks
 # --- samples ----------------------------------------------------------------------------------------------------------
 
 
-NEAREST_STEP, FARTHEST_STEP = 0.05, 1.0  # of the latent points' deviation: steps from active points
-ROUNDS = 100  # largest number of draws per sample, before the likeliest rejected ones are taken
-
-
-def sample_latents(
-    space: LatentSpace, count: int, rng: np.random.Generator
-) -> Float[Array, "samples latent"]:
+def sample_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Points:
     """Latent points as likely as the training poses' own, each a random step from an active one.
 
     Active poses cover all of a style, whereas most frames of a clip may show one pose.
     """
     if count < 1:
         raise InvalidValueError(f"ask for at least one sample; got {count}")
-    least = space.likelihood_map(space.latents).min()
-    kept, refused = np.empty((0, space.latents.shape[1])), np.empty((0, space.latents.shape[1]))
-    for _ in range(ROUNDS):
-        drawn = _steps_from_active(space, 2 * count, rng)
+    least, size, active = space.likelihood_map(space.latents).min(), 2 * count, space.latents[space.active]
+    kept = refused = np.empty((0, space.latents.shape[1]))
+    for _ in range(ROUNDS):  # steps, short and long
+        origins = active[rng.integers(len(active), size=size)]
+        lengths = np.exp(rng.uniform(np.log(NEAREST_STEP), np.log(FARTHEST_STEP), size=(size, 1)))
+        drawn = origins + lengths * space.latents.std() * rng.normal(size=origins.shape)
         likely = space.likelihood_map(drawn) >= least
         kept, refused = np.concatenate([kept, drawn[likely]]), np.concatenate([refused, drawn[~likely]])
         if len(kept) >= count:
@@ -271,23 +267,20 @@ def sample_latents(
     return np.concatenate([kept, refused[likeliest]])
 
 
-def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Float[Array, "samples latent"]:
+def novel_latents(space: LatentSpace, count: int, rng: np.random.Generator) -> Points:
     """Likely latent points far from the training poses and from each other: novel poses of a style."""
     pool = sample_latents(space, 60 * count, rng)
     known = space.latents
-    chosen: list[int] = []
     for _ in range(count):
         gaps = np.linalg.norm(pool[:, None] - known[None], axis=2).min(axis=1)
-        chosen.append(int(np.argmax(gaps)))
-        known = np.concatenate([known, pool[chosen[-1]][None]])
-    return pool[chosen]
+        known = np.concatenate([known, pool[[np.argmax(gaps)]]])
+    return known[len(space.latents) :]
 
 
 def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen latent"]:
     """Representative training points: the most central one, then always the one farthest from those chosen."""
     points = space.latents
-    gaps = np.linalg.norm(points - points.mean(axis=0), axis=1)
-    chosen = [int(np.argmin(gaps))]
+    chosen = [int(np.argmin(np.linalg.norm(points - points.mean(axis=0), axis=1)))]
     gaps = np.linalg.norm(points - points[chosen[0]], axis=1)
     while len(chosen) < min(count, len(points)):
         chosen.append(int(np.argmax(gaps)))
@@ -298,12 +291,3 @@ def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen laten
 def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
     """The pose at a latent point, with its expected tilt, its lowest joint at height 0."""
     return prior.space.pose_from_q(prior.space.standing(prior.pose_at(x), prior.up_at(x)))
-
-
-def _steps_from_active(
-    space: LatentSpace, count: int, rng: np.random.Generator
-) -> Float[Array, "samples latent"]:
-    """Random steps, short and long, from random active points."""
-    origins = space.latents[space.active][rng.integers(len(space.active), size=count)]
-    lengths = np.exp(rng.uniform(np.log(NEAREST_STEP), np.log(FARTHEST_STEP), size=(count, 1)))
-    return np.asarray(origins + lengths * space.latents.std() * rng.normal(size=origins.shape))

@@ -1,21 +1,16 @@
 """Learn a style from clips: training poses, choice of settings, learning, and more poses afterwards.
 
-Learn a style from clips (Grochow et al. 2004, section 5 and appendix B).
+Learning is that of Grochow et al. 2004, section 5 and appendix B. The latent dimension, active set size and kernel are
+chosen by the likelihood of held-out poses. Contiguous blocks are held out, because neighbouring frames are nearly the
+same pose. The likelihood of a held-out pose is its evidence, with x integrated out, so that spaces of different
+dimension are comparable. A larger model must earn its cost. Two dimensions are never chosen: in the paper and on unseen
+recordings, three are as good or better.
 
-Training data of a style from clips: features of every kept frame.
-
-Choose the latent dimension, active set size and kernel by the likelihood of held-out poses.
-
-Contiguous blocks are held out, because neighbouring frames are nearly the same pose. The likelihood of a held-out pose
-is its evidence, with x integrated out, so that spaces of different dimension are comparable. A larger model must earn
-its cost. Two dimensions are never chosen: in the paper and on unseen recordings, three are as good or better.
-
-Add poses to a learned style without learning it from scratch (a wish in section 7.3 of Grochow et al. 2004).
-
-New poses start at the latent points given by a linear regression of x on features, learned from the old ones: L_IK
-alone would crowd very different poses at the edge of the known region. The active set is chosen again once. Then L_GP
-of it (Eq. 2) is minimised over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all inactive poses,
-and the scales follow in closed form: one round instead of the ten of learning.
+Poses can be added to a learned style without learning it from scratch (a wish in section 7.3). New poses start at the
+latent points given by a linear regression of x on features, learned from the old ones: L_IK alone would crowd very
+different poses at the edge of the known region. The active set is chosen again once. Then L_GP of it (Eq. 2) is
+minimised over the kernel and the x of its new poses, L_IK (Eq. 3) over the x of all inactive poses, and the scales
+follow in closed form: one round instead of the ten of learning.
 """
 
 from __future__ import annotations
@@ -23,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -30,18 +26,7 @@ from jaxtyping import Bool, Float
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.gp import latent
 from poise.gp.covariance import KERNELS, Kernel
-from poise.gp.latent import (
-    Fit,
-    PlacingLoss,
-    annealed_kernel,
-    descended,
-    heuristic,
-    log_evidence,
-    others_placed,
-    place_new,
-    rescaled,
-    start,
-)
+from poise.gp.latent import Fit, PlacingLoss, place_new
 from poise.motion.motion import Motion
 from poise.priors.latent.features import REFERENCE_SECONDS, Features, TrainingFeatures
 from poise.priors.latent.model import ALL, LatentModel
@@ -50,11 +35,25 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, ShareProgress
 
-# --- training poses ---------------------------------------------------------------------------------------------------
-
-
 FEWEST_FRAMES = 200  # below this number no frame is skipped
 MOST_FRAMES = 20_000  # above this number more frames are skipped
+DIMENSIONS = (3, 4, 5, 6)
+ACTIVE_COUNTS = (50, 100, 200)
+TRIED_KERNELS = ("rbf", "matern32", "matern52", "rational-quadratic", "rbf+linear", "periodic")
+SAMPLE = 500  # evenly spaced poses on which choices are made
+BLOCKS = 10  # every second one is held out, then the others
+ROUNDS = 4  # of the heuristic per candidate
+WORTH = 0.01  # nats per feature of a held-out pose that each further dimension must gain
+ACTIVE_WORTH = 0.01  # the same for each step to a larger active set, which slows every solve
+ALGORITHMS = ("heuristic", "full")
+WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced training poses; others are only placed
+DESCENT_STEPS = 10  # L-BFGS steps over the kernel and the x of new active poses
+ANNEALING_STEPS = 8  # L-BFGS steps over the annealed kernel, from the previous one
+RIDGE = 0.1  # ridge of the regression of x on features, of the mean variance of a feature
+
+Centred = Float[Array, "poses features"]
+
+# --- training poses ---------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,7 +72,12 @@ def thinned(motions: Sequence[Motion]) -> list[Motion]:
     """The clips at about 30 frames a second; all frames of short data, fewer of very long."""
     count = sum(len(motion) for motion in motions)
     most, fewest = max(1, count // FEWEST_FRAMES), -(-count // MOST_FRAMES)
-    return [motion[:: max(fewest, min(_stride(motion), most))] for motion in motions if len(motion)]
+    strides = [max(1, round(motion.fps * REFERENCE_SECONDS)) for motion in motions]
+    return [
+        motion[:: max(fewest, min(stride, most))]
+        for motion, stride in zip(motions, strides, strict=True)
+        if len(motion)
+    ]
 
 
 def training_poses(
@@ -85,21 +89,7 @@ def training_poses(
     return TrainingPoses(features, y), np.concatenate([q[:, ROOT_SIZE:] for q, _ in clips])
 
 
-def _stride(motion: Motion) -> int:
-    return max(1, round(motion.fps * REFERENCE_SECONDS))
-
-
 # --- choice of settings -----------------------------------------------------------------------------------------------
-
-
-DIMENSIONS = (3, 4, 5, 6)
-ACTIVE_COUNTS = (50, 100, 200)
-TRIED_KERNELS = ("rbf", "matern32", "matern52", "rational-quadratic", "rbf+linear", "periodic")
-SAMPLE = 500  # evenly spaced poses on which choices are made
-BLOCKS = 10  # every second one is held out, then the others
-ROUNDS = 4  # of the heuristic per candidate
-WORTH = 0.01  # nats per feature of a held-out pose that each further dimension must gain
-ACTIVE_WORTH = 0.01  # the same for each step to a larger active set, which slows every solve
 
 
 @dataclass(frozen=True)
@@ -112,7 +102,7 @@ class StyleSettings:
 
 
 def choose(
-    centred: Float[Array, "poses features"],
+    centred: Centred,
     *,
     dimensions: int | None,
     active: int | None,
@@ -131,44 +121,35 @@ def choose(
         chosen = _best(sample, [replace(chosen, dimensions=count) for count in possible or [1]], worth=WORTH)
         progress(0.8)
     if active is None:
-        chosen = _with_active_count(sample, chosen, len(centred))
+        most = ACTIVE_COUNTS[-1]
+        if len(sample) // 2 <= most:  # too few poses for a trial, which uses half
+            chosen = replace(chosen, active=min(len(centred), most))
+        else:
+            possible = [replace(chosen, active=count) for count in ACTIVE_COUNTS]
+            chosen = _best(sample, possible, worth=ACTIVE_WORTH)
     progress(1.0)
     return chosen
 
 
-def held_out_likelihood(centred: Float[Array, "poses features"], settings: StyleSettings) -> float:
+def held_out_likelihood(centred: Centred, settings: StyleSettings) -> float:
     """Mean log-evidence of held-out poses, per feature: every second block by the others, and vice versa."""
     odd = np.arange(len(centred)) * BLOCKS // len(centred) % 2 == 1
-    totals = [_likelihood(centred, left_out, settings) for left_out in (odd, ~odd)]
+    totals = []
+    for left_out in (odd, ~odd):
+        usable = centred[~left_out].std(axis=0) > 1e-3 * centred.std(axis=0)
+        learned, tested = centred[~left_out][:, usable], centred[left_out][:, usable]
+        mean = learned.mean(axis=0)
+        learned, tested = learned - mean, tested - mean
+        fit = latent.start(
+            learned, dimensions=settings.dimensions, kind=settings.kernel, active=settings.active
+        )
+        fit = latent.heuristic(learned, fit, active=settings.active, rounds=ROUNDS)
+        loss = fit.placing_loss(learned)
+        totals.append(latent.log_evidence(loss, tested, place_new(loss, tested)[0]))
     return float(np.concatenate(totals).mean()) / centred.shape[1]
 
 
-def _likelihood(
-    centred: Float[Array, "poses features"], left_out: Bool[Array, "poses"], settings: StyleSettings
-) -> Float[Array, "tested"]:
-    learned = centred[~left_out]
-    deviations = learned.std(axis=0)
-    usable = deviations > 1e-3 * centred.std(axis=0)
-    mean = learned[:, usable].mean(axis=0)
-    learned, tested = learned[:, usable] - mean, centred[left_out][:, usable] - mean
-    fit = start(learned, dimensions=settings.dimensions, kind=settings.kernel, active=settings.active)
-    loss = heuristic(learned, fit, active=settings.active, rounds=ROUNDS).placing_loss(learned)
-    placed, _ = place_new(loss, tested)
-    return log_evidence(loss, tested, placed)
-
-
-def _with_active_count(
-    sample: Float[Array, "poses features"], settings: StyleSettings, pose_count: int
-) -> StyleSettings:
-    """The best active set size; if there are too few poses for a trial, which uses half, the largest possible."""
-    if len(sample) // 2 <= ACTIVE_COUNTS[-1]:
-        return replace(settings, active=min(pose_count, ACTIVE_COUNTS[-1]))
-    return _best(sample, [replace(settings, active=count) for count in ACTIVE_COUNTS], worth=ACTIVE_WORTH)
-
-
-def _best(
-    centred: Float[Array, "poses features"], candidates: Sequence[StyleSettings], *, worth: float
-) -> StyleSettings:
+def _best(centred: Centred, candidates: Sequence[StyleSettings], *, worth: float) -> StyleSettings:
     """The likeliest candidate, with a cost for each step up the list."""
     if len(candidates) == 1:
         return candidates[0]
@@ -179,46 +160,19 @@ def _best(
 # --- learning ---------------------------------------------------------------------------------------------------------
 
 
-ALGORITHMS = ("heuristic", "full")
-WORKING_POSES = {"heuristic": 2500, "full": 1000}  # evenly spaced training poses; others are only placed
-
-
 def learn_style(
     motions: Sequence[Motion],
     *,
-    dimensions: int | None = None,
-    active: int | None = None,
-    kernel: str = "rbf",
-    algorithm: str = "heuristic",
     up: bool = True,
     velocity: bool = True,
     acceleration: bool = False,
-    speakers: str = ALL,
-    active_scales: bool = False,
-    seed: int = 0,
-    progress: ShareProgress = lambda _: None,
+    **options: Any,
 ) -> tuple[PoseSpace, LatentModel, Float[Array, "poses maps"]]:
-    """Return a style, its pose space and the exponential maps of its training frames.
-
-    By default, the data determine the latent dimension, the size of the active set and (for "auto") the kernel. All
-    poses enter predictions, or, as in the paper, the active ones alone: `speakers="active"`. Scales are also of all
-    poses, or of the active ones alone: `active_scales`.
-    """
+    """Return a style, its pose space and the exponential maps of its training frames; see `learn_model`."""
     space = pose_space_of(motions)
     features = Features(space, up=up, velocity=velocity, acceleration=acceleration)
     poses, maps = training_poses(space, thinned(motions), features)
-    model = learn_model(
-        poses,
-        dimensions=dimensions,
-        active=active,
-        kernel=kernel,
-        algorithm=algorithm,
-        speakers=speakers,
-        active_scales=active_scales,
-        seed=seed,
-        progress=progress,
-    )
-    return space, model, maps
+    return space, learn_model(poses, **options), maps
 
 
 def learn_model(
@@ -233,8 +187,22 @@ def learn_model(
     seed: int = 0,
     progress: ShareProgress = lambda _: None,
 ) -> LatentModel:
-    """Learn a style of these poses; see `learn_style`."""
-    _check(poses, dimensions=dimensions, active=active, kernel=kernel, algorithm=algorithm)
+    """Learn a style of these poses.
+
+    By default, the data determine the latent dimension, the size of the active set and (for "auto") the kernel. All
+    poses enter predictions, or, as in the paper, the active ones alone: `speakers="active"`. Scales are also of all
+    poses, or of the active ones alone: `active_scales`.
+    """
+    if algorithm not in ALGORITHMS:
+        raise UnknownNameError("learning algorithm", algorithm, ALGORITHMS)
+    if kernel != "auto" and kernel not in KERNELS:
+        raise UnknownNameError("kernel", kernel, ("auto", *KERNELS))
+    if dimensions is not None and not 1 <= dimensions <= poses.centred.shape[1]:
+        raise InvalidValueError(
+            f"the latent space must have 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"
+        )
+    if active is not None and active < 2:
+        raise InvalidValueError(f"an active set needs at least two poses; got {active}")
     working = np.arange(0, len(poses.y), -(-len(poses.y) // WORKING_POSES[algorithm]))
     centred = poses.centred[working]
     is_open = dimensions is None or active is None or kernel == "auto"
@@ -247,17 +215,20 @@ def learn_model(
         progress=lambda done: progress(share * done),
     )
     fit = latent.start(centred, dimensions=chosen.dimensions, kind=chosen.kernel, active=chosen.active)
-    heuristic = partial(latent.heuristic, active_scales=active_scales)
-    learn = heuristic if algorithm == "heuristic" else latent.full
+    learn = latent.full if algorithm == "full" else partial(latent.heuristic, active_scales=active_scales)
     fit = learn(
-        centred,
-        fit,
-        active=chosen.active,
-        progress=lambda done: progress(share + (0.95 - share) * done),
+        centred, fit, active=chosen.active, progress=lambda done: progress(share + (0.95 - share) * done)
     )
-    placed = _all_placed(poses.centred, fit, working)
-    annealed = latent.annealed_kernel(poses.centred, placed, rng=np.random.default_rng(seed))
-    model = model_of(poses, placed, annealed, speakers=speakers)
+    latents = np.empty(
+        (len(poses.y), fit.latents.shape[1])
+    )  # of the working poses; all others are placed by L_IK
+    latents[working], others = fit.latents, np.ones(len(latents), dtype=np.bool_)
+    others[working] = False
+    if np.any(others):
+        latents[others] = place_new(fit.placing_loss(centred), poses.centred[others])[0]
+    fit = replace(fit, latents=latents, active=working[fit.active])
+    annealed = latent.annealed_kernel(poses.centred, fit, rng=np.random.default_rng(seed))
+    model = model_of(poses, fit, annealed, speakers=speakers)
     progress(1.0)
     return model
 
@@ -284,61 +255,45 @@ def placing_loss_of(model: LatentModel, varying: Bool[Array, "features"]) -> Pla
     return PlacingLoss(process, model.scales[varying])
 
 
-def _all_placed(centred: Float[Array, "poses features"], fit: Fit, working: Array) -> Fit:
-    """A fit of some poses, with all others placed by L_IK."""
-    latents = np.empty((len(centred), fit.latents.shape[1]))
-    others = np.ones(len(centred), dtype=np.bool_)
-    others[working] = False
-    latents[working] = fit.latents
-    if np.any(others):
-        latents[others] = place_new(fit.placing_loss(centred[working]), centred[others])[0]
-    return replace(fit, latents=latents, active=working[fit.active])
-
-
-def _check(
-    poses: TrainingPoses, *, dimensions: int | None, active: int | None, kernel: str, algorithm: str
-) -> None:
-    if algorithm not in ALGORITHMS:
-        raise UnknownNameError("learning algorithm", algorithm, ALGORITHMS)
-    if kernel != "auto" and kernel not in KERNELS:
-        raise UnknownNameError("kernel", kernel, ("auto", *KERNELS))
-    if dimensions is not None and not 1 <= dimensions <= poses.centred.shape[1]:
-        raise InvalidValueError(
-            f"the latent space must have 1 to {poses.centred.shape[1]} dimensions; got {dimensions}"
-        )
-    if active is not None and active < 2:
-        raise InvalidValueError(f"an active set needs at least two poses; got {active}")
-
-
 # --- adding poses -----------------------------------------------------------------------------------------------------
-
-
-DESCENT_STEPS = 10  # L-BFGS steps over the kernel and the x of new active poses
-ANNEALING_STEPS = 8  # L-BFGS steps over the annealed kernel, from the previous one
-RIDGE = 0.1  # ridge of the regression of x on features, of the mean variance of a feature
 
 
 def add_poses(model: LatentModel, y: Float[Array, "new features"], *, seed: int = 0) -> LatentModel:
     """The style with more poses learned, from its current state."""
-    _check_features(model, y)
+    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
+        raise InvalidValueError(
+            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
+        )
     poses = TrainingPoses(model.features, np.concatenate([model.recorded + model.mean, y]))
     latents = np.concatenate([model.latents, laid_out(model.latents, poses.centred)])
     working = np.arange(0, len(latents), -(-len(latents) // WORKING_POSES["heuristic"]))
-    is_new = working >= len(model.latents)
+    # The previous number of active poses; if all were active, the largest number that the choice by data may give.
+    count = len(model.active)
+    if count >= len(model.latents):
+        count = min(len(latents), max(count, ACTIVE_COUNTS[-1]))
     fit = Fit(
         model.kernel, model.scales[poses.varying], latents[working], np.empty(0, int), model.learning_curve
+    ).reselected(count)
+    centred, is_new = poses.centred[working], working >= len(model.latents)
+    own = latent.descended(
+        centred[fit.active],
+        replace(fit, latents=fit.latents[fit.active]),
+        moving=is_new[fit.active],
+        steps=DESCENT_STEPS,
     )
-    fit = _taken_in(poses.centred[working], fit.reselected(_active_count(model, len(latents))), is_new)
+    fit.latents[fit.active] = own.latents
+    fit = latent.others_placed(centred, replace(fit, kernel=own.kernel, scales=own.scales))
+    fit = latent.rescaled(centred, fit)
     latents[working] = fit.latents
     fit = replace(fit, latents=latents, active=working[fit.active])
     rng = np.random.default_rng(seed)
-    annealed = annealed_kernel(poses.centred, fit, rng=rng, start=model.annealed, steps=ANNEALING_STEPS)
+    annealed = latent.annealed_kernel(
+        poses.centred, fit, rng=rng, start=model.annealed, steps=ANNEALING_STEPS
+    )
     return model_of(poses, fit, annealed, speakers=model.speakers)
 
 
-def laid_out(
-    latents: Float[Array, "old latent"], centred: Float[Array, "poses features"]
-) -> Float[Array, "new latent"]:
+def laid_out(latents: Float[Array, "old latent"], centred: Centred) -> Float[Array, "new latent"]:
     """Initial latent points of the new poses, by ridge regression of x on features."""
     scaled = centred / centred.std(axis=0)
     old, new = scaled[: len(latents)], scaled[len(latents) :]
@@ -347,26 +302,3 @@ def laid_out(
     np.einsum("kk->k", gram)[:] += RIDGE * np.trace(gram) / len(gram)
     slopes = np.linalg.solve(gram, (old - middle).T @ (latents - average))
     return np.asarray(average + (new - middle) @ slopes)
-
-
-def _taken_in(centred: Float[Array, "poses features"], fit: Fit, is_new: Array) -> Fit:
-    """The fit with the new poses placed, and its kernel and scales updated."""
-    own = replace(fit, latents=fit.latents[fit.active])
-    own = descended(centred[fit.active], own, moving=is_new[fit.active], steps=DESCENT_STEPS)
-    latents = fit.latents.copy()
-    latents[fit.active] = own.latents
-    fit = replace(fit, kernel=own.kernel, scales=own.scales, latents=latents)
-    return rescaled(centred, others_placed(centred, fit))
-
-
-def _active_count(model: LatentModel, pose_count: int) -> int:
-    """The previous number; if all poses were active, the largest number that the choice by data may give."""
-    own = len(model.active)
-    return own if own < len(model.latents) else min(pose_count, max(own, ACTIVE_COUNTS[-1]))
-
-
-def _check_features(model: LatentModel, y: Float[Array, "new features"]) -> None:
-    if y.shape[-1] != model.features.dimension or not np.all(np.isfinite(y)):
-        raise InvalidValueError(
-            f"poses added to this style need {model.features.dimension} finite features; got {y.shape[-1]}"
-        )

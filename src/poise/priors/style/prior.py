@@ -16,19 +16,15 @@ from poise.priors.latent.model import ACTIVE
 from poise.priors.latent.prior import SAMPLED, LatentPrior, residual_correlation
 from poise.priors.poses import limits_of, motion_hash
 from poise.priors.registry import PriorOptions, Stored
-from poise.priors.style.learning import thinned
+from poise.priors.style.learning import add_poses, learn_style, thinned
 from poise.schema import choice
 from poise.skeleton.skeleton import read_only
 from poise.types import Array
 
 OURS, CORRELATED, PUBLISHED = METHODS = ("handles", "correlated", "grochow2004")
 AS_PUBLISHED: dict[str, Any] = {
-    "dimensions": 3,
-    "active": 100,
-    "acceleration": True,
-    "speakers": ACTIVE,
-    "active_scales": True,
-}
+    "dimensions": 3, "active": 100, "acceleration": True, "speakers": ACTIVE, "active_scales": True
+}  # fmt: skip
 STRETCHES = 10  # parts of the data, each held out in turn for the percentiles
 
 
@@ -74,8 +70,6 @@ class StylePrior(LatentPrior):
         With `method="grochow2004"` everything is as published: independent joints, predictions and scales from the
         active poses alone, and L-BFGS over the pose and its latent point if the root is given.
         """
-        from poise.priors.style.learning import learn_style
-
         if method not in METHODS:
             raise UnknownNameError("method of styles", method, METHODS)
         published = method == PUBLISHED
@@ -101,8 +95,6 @@ class StylePrior(LatentPrior):
 
     def learned_more(self: LatentPrior, q: Float[Array, "frames size"], *, fps: float) -> StylePrior:
         """The style after training on more poses, from its current state; joint limits are kept."""
-        from poise.priors.style.learning import add_poses
-
         grown = add_poses(self.model, self.model.features.of_frames(q, fps))
         more = StylePrior(grown, limits=self.limits, correlation=self.correlation)
         more.quantiles, more.clips = self.quantiles, self.clips
