@@ -1,16 +1,13 @@
 """Latent variable models: their learning (Grochow et al. 2004, appendix B), and the place of new outputs.
 
-The scaled Gaussian process latent variable model and its learning (Grochow et al. 2004, appendix B).
-
 The outputs y = f(x) of a process are known, its inputs x are not: L_GP (Eq. 2) is minimised over kernel, scales and x,
 by the alternating heuristic or by L-BFGS on all. Outputs are centred, and all of them vary. The paper starts at scales
 of one; here each starts at one over its output's deviation, which is close to the optimum, and PCA is applied to
 outputs so scaled. L_GP is invariant when the kernel's variances grow by a factor and the scales by its square root;
 the fit is normalised so that scaled outputs have a variance of one on average.
 
-Place outputs in a latent space: find the input x ~ N(0, I) of a process for each output.
-
-The loss over x is the L_IK of Grochow et al. (2004, Eq. 3), for many outputs y at once:
+Outputs are placed in a latent space by the input x ~ N(0, I) of a process for each. The loss over x is the L_IK of
+Grochow et al. (2004, Eq. 3), for many outputs y at once:
 
     L(x, y) = |W (y - f(x))|^2 / (2 sigma^2(x)) + D/2 ln sigma^2(x) + |x|^2 / 2.
 """
@@ -28,15 +25,24 @@ from poise.gp.covariance import JITTER, Kernel, curves_of, kernel_curves
 from poise.gp.process import Posterior, descend, exact_loss
 from poise.types import Array, ShareProgress
 
-# --- placing ----------------------------------------------------------------------------------------------------------
-
-
 BLOCK = 1024  # outputs placed at once, to limit memory
 STARTS = 3  # inputs from which a search starts
-
 _FIRST_DAMPING = 1e-2
 _LARGEST_DAMPING = 1e4  # beyond this the search ends
 _ENOUGH = 1e-4  # nats: outputs that gain less have converged
+ROUNDS = 10  # rounds of the heuristic (the paper's NumSteps)
+KERNEL_STEPS = 30  # L-BFGS steps over the kernel's parameters, per round
+PLACING_STEPS = 8  # Gauss-Newton steps over the x of inactive points, per round
+FULL_STEPS = 200  # L-BFGS steps over all unknowns
+LARGE = 1000  # number of points from which a data set is large
+NOISE_VARIANCES = (0.05, 0.1)  # that smooth the kernel of a small and of a large data set (section 6.2)
+LOG_BOUND = np.log(1e6)  # bound of every log-parameter in either direction
+
+Outputs = Float[Array, "n outputs"]
+Latents = Float[Array, "n latent"]
+Each = Float[Array, "n"]
+
+# --- placing ----------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,20 +62,16 @@ class PlacingLoss:
         """Inner products of the weights."""
         return self.weights @ self.weights.T
 
-    def value(self, x: Float[Array, "n latent"], y: Float[Array, "n outputs"]) -> Float[Array, "n"]:
+    def value(self, x: Latents, y: Outputs) -> Each:
         """L of each output at its x (Eq. 3)."""
         return self._value(x, *self.misfit(x, y))
 
-    def misfit(
-        self, x: Float[Array, "n latent"], y: Float[Array, "n outputs"]
-    ) -> tuple[Float[Array, "n outputs"], Float[Array, "n"]]:
+    def misfit(self, x: Latents, y: Outputs) -> tuple[Outputs, Each]:
         """W (y - f(x)) and sigma^2(x) of each (Eqs. 4, 5)."""
         mean, variances = self.process.predict(x)
         return (y - mean) * self.scales, variances
 
-    def shape(
-        self, x: Float[Array, "n latent"], y: Float[Array, "n outputs"]
-    ) -> tuple[Float[Array, "n"], Float[Array, "n latent"], Float[Array, "n latent latent"]]:
+    def shape(self, x: Latents, y: Outputs) -> tuple[Each, Latents, Float[Array, "n latent latent"]]:
         """L, its gradient by x (Eqs. 17 to 19) and the Gauss-Newton (Fisher) approximation of its Hessian."""
         process, dimension = self.process, y.shape[1]
         k, dk = process.kernel.slopes_in_x(x, process.inputs)
@@ -84,20 +86,12 @@ class PlacingLoss:
         hessian += 0.5 * dimension * relative[:, :, None] * relative[:, None, :]
         return self._value(x, gaps, variance), gradient, hessian
 
-    def _value(
-        self, x: Float[Array, "n latent"], gaps: Float[Array, "n outputs"], variance: Float[Array, "n"]
-    ) -> Float[Array, "n"]:
+    def _value(self, x: Latents, gaps: Outputs, variance: Each) -> Each:
         fit = np.einsum("nk,nk->n", gaps, gaps) / variance
         return 0.5 * (fit + gaps.shape[1] * np.log(variance) + np.einsum("na,na->n", x, x))
 
 
-def place(
-    loss: PlacingLoss,
-    y: Float[Array, "n outputs"],
-    start: Float[Array, "n latent"],
-    *,
-    iterations: int = 15,
-) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+def place(loss: PlacingLoss, y: Outputs, start: Latents, *, iterations: int = 15) -> tuple[Latents, Each]:
     """Latent points of outputs, by damped Gauss-Newton steps from a start each, and L there."""
     placed, values = start.copy(), np.empty(len(start))
     for first in range(0, len(start), BLOCK):
@@ -106,49 +100,15 @@ def place(
     return placed, values
 
 
-def place_new(
-    loss: PlacingLoss, y: Float[Array, "n outputs"], *, iterations: int = 25
-) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
-    """Latent points of new outputs: the best of searches from the inputs whose predicted outputs are most similar."""
-    placed = np.zeros((len(y), loss.process.inputs.shape[1]))
-    values = np.full(len(y), np.inf)
-    for start in _nearest(loss, y):
-        found, value = place(loss, y, start, iterations=iterations)
-        better = value < values
-        placed[better], values[better] = found[better], value[better]
-    return placed, values
-
-
-def log_evidence(
-    loss: PlacingLoss, y: Float[Array, "n outputs"], placed: Float[Array, "n latent"]
-) -> Float[Array, "n"]:
-    """ln p(y) of each output, with x integrated out around its latent point (Laplace's approximation)."""
-    value, _, hessian = loss.shape(placed, y)
-    constants = np.log(loss.scales).sum() - 0.5 * y.shape[1] * np.log(2.0 * np.pi)
-    return constants - value - 0.5 * np.linalg.slogdet(hessian)[1]
-
-
-def _nearest(loss: PlacingLoss, y: Float[Array, "n outputs"]) -> list[Float[Array, "n latent"]]:
-    """Per output, the inputs whose predicted scaled outputs are nearest: the nearest of all, then the next.
-
-    Predictions are compared, not recorded outputs: the outputs of inducing points stand for others.
-    """
-    inputs = loss.process.inputs
-    expected = loss.process.kernel.matrix(inputs, inputs) @ loss.weights
-    gaps = np.square(expected).sum(axis=1) - 2.0 * (y * loss.scales) @ expected.T
-    order = np.argsort(gaps, axis=1)[:, :STARTS]
-    return [inputs[order[:, rank]] for rank in range(order.shape[1])]
-
-
-def _place_block(
-    loss: PlacingLoss, y: Float[Array, "n outputs"], start: Float[Array, "n latent"], iterations: int
-) -> tuple[Float[Array, "n latent"], Float[Array, "n"]]:
+def _place_block(loss: PlacingLoss, y: Outputs, start: Latents, iterations: int) -> tuple[Latents, Each]:
     x = start.copy()
     value, gradient, hessian = loss.shape(x, y)
     damping = np.full(len(x), _FIRST_DAMPING)
     going = np.arange(len(x))
     for _ in range(iterations):
-        trial = x[going] - _damped_step(gradient[going], hessian[going], damping[going])
+        damped = hessian[going]
+        np.einsum("naa->na", damped)[:] *= 1.0 + damping[going][:, None]
+        trial = x[going] - np.linalg.solve(damped, gradient[going][:, :, None])[:, :, 0]
         new_value, new_gradient, new_hessian = loss.shape(trial, y[going])
         gain = value[going] - new_value
         better = gain > 0
@@ -162,24 +122,30 @@ def _place_block(
     return x, value
 
 
-def _damped_step(
-    gradient: Float[Array, "n latent"], hessian: Float[Array, "n latent latent"], damping: Float[Array, "n"]
-) -> Float[Array, "n latent"]:
-    damped = hessian.copy()
-    np.einsum("naa->na", damped)[:] *= 1.0 + damping[:, None]
-    return np.linalg.solve(damped, gradient[:, :, None])[:, :, 0]
+def place_new(loss: PlacingLoss, y: Outputs, *, iterations: int = 25) -> tuple[Latents, Each]:
+    """Latent points of new outputs: the best of searches from the inputs whose predicted outputs are most similar.
+
+    Predictions are compared, not recorded outputs: the outputs of inducing points stand for others.
+    """
+    inputs = loss.process.inputs
+    expected = loss.process.kernel.matrix(inputs, inputs) @ loss.weights
+    gaps = np.square(expected).sum(axis=1) - 2.0 * (y * loss.scales) @ expected.T
+    placed, values = np.zeros((len(y), inputs.shape[1])), np.full(len(y), np.inf)
+    for nearest in np.argsort(gaps, axis=1)[:, :STARTS].T:
+        found, value = place(loss, y, inputs[nearest], iterations=iterations)
+        better = value < values
+        placed[better], values[better] = found[better], value[better]
+    return placed, values
+
+
+def log_evidence(loss: PlacingLoss, y: Outputs, placed: Latents) -> Each:
+    """ln p(y) of each output, with x integrated out around its latent point (Laplace's approximation)."""
+    value, _, hessian = loss.shape(placed, y)
+    constants = np.log(loss.scales).sum() - 0.5 * y.shape[1] * np.log(2.0 * np.pi)
+    return constants - value - 0.5 * np.linalg.slogdet(hessian)[1]
 
 
 # --- learning ---------------------------------------------------------------------------------------------------------
-
-
-ROUNDS = 10  # rounds of the heuristic (the paper's NumSteps)
-KERNEL_STEPS = 30  # L-BFGS steps over the kernel's parameters, per round
-PLACING_STEPS = 8  # Gauss-Newton steps over the x of inactive points, per round
-FULL_STEPS = 200  # L-BFGS steps over all unknowns
-LARGE = 1000  # number of points from which a data set is large
-NOISE_VARIANCES = (0.05, 0.1)  # that smooth the kernel of a small and of a large data set (section 6.2)
-LOG_BOUND = np.log(1e6)  # bound of every log-parameter in either direction
 
 
 @dataclass(frozen=True, eq=False)
@@ -188,11 +154,11 @@ class Fit:
 
     kernel: Kernel
     scales: Float[Array, "outputs"]
-    latents: Float[Array, "n latent"]
+    latents: Latents
     active: Int[Array, "active"]
     curve: Float[Array, "steps"]
 
-    def placing_loss(self, y: Float[Array, "n outputs"]) -> PlacingLoss:
+    def placing_loss(self, y: Outputs) -> PlacingLoss:
         """L_IK given the active points (Eq. 3)."""
         process = Posterior.given(self.kernel, self.latents[self.active], y[self.active])
         return PlacingLoss(process, self.scales)
@@ -214,15 +180,15 @@ class TrainingLoss:
     """L_GP and its gradients."""
 
     value: float
-    in_latents: Float[Array, "n latent"]
+    in_latents: Latents
     in_logs: Float[Array, "parameters"]
     in_log_scales: Float[Array, "outputs"]
     scales: Float[Array, "outputs"]
 
 
 def training_loss(
-    y: Float[Array, "n outputs"],
-    latents: Float[Array, "n latent"],
+    y: Outputs,
+    latents: Latents,
     kernel: Kernel,
     *,
     scales: Float[Array, "outputs"] | None = None,
@@ -237,14 +203,14 @@ def training_loss(
     return TrainingLoss(value, loss.in_inputs + latents, loss.in_logs + 1.0, loss.fits - len(y), loss.scales)
 
 
-def start(y: Float[Array, "n outputs"], *, dimensions: int, kind: str = "rbf", active: int) -> Fit:
+def start(y: Outputs, *, dimensions: int, kind: str = "rbf", active: int) -> Fit:
     """The initial fit: kernel parameters of one, x by PCA with a variance of one."""
     scales = 1.0 / y.std(axis=0)
     kernel, latents = Kernel.of(kind), principal_latents(y * scales, dimensions)
     return Fit(kernel, scales, latents, select_active(kernel, latents, active), np.empty(0))
 
 
-def principal_latents(scaled: Float[Array, "n outputs"], dimensions: int) -> Float[Array, "n {dimensions}"]:
+def principal_latents(scaled: Outputs, dimensions: int) -> Float[Array, "n {dimensions}"]:
     """The leading principal components, each of variance one; zeros beyond the rank of the data."""
     values, vectors = np.linalg.eigh(scaled.T @ scaled)
     leading = np.argsort(values)[::-1][:dimensions]
@@ -256,7 +222,7 @@ def principal_latents(scaled: Float[Array, "n outputs"], dimensions: int) -> Flo
 
 
 def heuristic(
-    y: Float[Array, "n outputs"],
+    y: Outputs,
     fit: Fit,
     *,
     active: int,
@@ -280,7 +246,7 @@ def heuristic(
     return replace(best[1], curve=np.array(curve))
 
 
-def whole_loss(y: Float[Array, "n outputs"], fit: Fit) -> float:
+def whole_loss(y: Outputs, fit: Fit) -> float:
     """L_GP of the active set (Eq. 2) plus L_IK of all others given it (Eq. 3): comparable between active sets."""
     others = fit.inactive
     own = training_loss(y[fit.active], fit.latents[fit.active], fit.kernel, scales=fit.scales).value
@@ -289,7 +255,7 @@ def whole_loss(y: Float[Array, "n outputs"], fit: Fit) -> float:
 
 
 def full(
-    y: Float[Array, "n outputs"],
+    y: Outputs,
     fit: Fit,
     *,
     active: int,
@@ -307,7 +273,7 @@ def full(
 
 
 def descended(
-    y: Float[Array, "n outputs"],
+    y: Outputs,
     fit: Fit,
     *,
     moving: Bool[Array, "n"],
@@ -333,8 +299,8 @@ def descended(
 
 
 def fit_kernel(
-    y: Float[Array, "n outputs"],
-    latents: Float[Array, "n latent"],
+    y: Outputs,
+    latents: Latents,
     kernel: Kernel,
     scales: Float[Array, "outputs"],
     *,
@@ -353,7 +319,7 @@ def fit_kernel(
 
 
 def annealed_kernel(
-    y: Float[Array, "n outputs"],
+    y: Outputs,
     fit: Fit,
     *,
     rng: np.random.Generator,
@@ -369,14 +335,14 @@ def annealed_kernel(
     return fit_kernel(noisy, fit.latents[fit.active], start or fit.kernel, fit.scales, steps=steps)
 
 
-def others_placed(y: Float[Array, "n outputs"], fit: Fit) -> Fit:
+def others_placed(y: Outputs, fit: Fit) -> Fit:
     """A fit with the x of inactive points moved towards the minimum of L_IK."""
     latents, others = fit.latents.copy(), fit.inactive
     latents[others], _ = place(fit.placing_loss(y), y[others], latents[others], iterations=PLACING_STEPS)
     return replace(fit, latents=latents)
 
 
-def rescaled(y: Float[Array, "n outputs"], fit: Fit, *, active_alone: bool = False) -> Fit:
+def rescaled(y: Outputs, fit: Fit, *, active_alone: bool = False) -> Fit:
     """Set the scales that minimise `whole_loss`, in closed form, normalised so that scaled outputs vary by one.
 
     Appendix B uses sqrt(M / Y_k' K^-1 Y_k) over the active set. Here the misfits of the other points, each (y_k -

@@ -1,18 +1,13 @@
 """Gaussian processes given data: exact and sparse likelihoods with gradients, predictions, and L-BFGS.
 
-Exact Gaussian processes: the likelihood of outputs with its gradients, and predictions given data.
+The exact likelihood is -ln p(Y | X) = D/2 ln |K| + sum_k w_k^2 y_k' K^-1 y_k / 2 - N sum_k ln w_k, up to a constant,
+for N points of D outputs at scales w (Rasmussen and Williams 2006, Eq. 5.8; the scales are those of Grochow et al.
+2004, Eq. 2).
 
--ln p(Y | X) = D/2 ln |K| + sum_k w_k^2 y_k' K^-1 y_k / 2 - N sum_k ln w_k, up to a constant, for N points of D outputs
-at scales w (Rasmussen and Williams 2006, Eq. 5.8; the scales are those of Grochow et al. 2004, Eq. 2).
-
-Gaussian processes with inducing points, for large data: Titsias' bound (2009), and the projected process.
-
-The covariance of the data is Q + noise, Q = K_nm K_mm^-1 K_mn; the bound adds the variance that Q leaves out, so that
-inducing points are not used to explain noise. Everything goes through the root of K_mm: products with its inverse
-would lose small gains to rounding when inducing points are close. The cost is N times the squared number of inducing
-points.
-
-L-BFGS for learning: from a start, within bounds, recording the value after every step.
+Large data have inducing points: Titsias' bound (2009), and the projected process. The covariance of the data is Q +
+noise, Q = K_nm K_mm^-1 K_mn; the bound adds the variance that Q leaves out, so that inducing points are not used to
+explain noise. Everything goes through the root of K_mm: products with its inverse would lose small gains to rounding
+when inducing points are close. The cost is N times the squared number of inducing points.
 """
 
 from __future__ import annotations
@@ -28,12 +23,16 @@ from scipy.linalg import cho_factor, cho_solve, cholesky, lapack, solve_triangul
 from poise.gp.covariance import Kernel, KernelMatrix, NoisyMatrix
 from poise.types import Array, ShareProgress
 
-# --- exact ------------------------------------------------------------------------------------------------------------
-
-
 Scaling = Literal["none", "one", "each"]
-
 VARIANCE_FLOOR = 1e-3  # of the noise: lower bound of a predicted variance, against rounding
+_BLOCK = 4096  # data points per block, to limit memory
+
+Inputs = Float[Array, "n inputs"]
+Outputs = Float[Array, "n outputs"]
+Scales = Float[Array, "outputs"]
+Square = Float[Array, "n n"]
+
+# --- exact ------------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,10 +41,10 @@ class Likelihood:
 
     value: float
     in_logs: Float[Array, "parameters"]
-    in_inputs: Float[Array, "n inputs"]
-    in_outputs: Float[Array, "n outputs"]
-    scales: Float[Array, "outputs"]
-    fits: Float[Array, "outputs"]  # w_k^2 y_k' K^-1 y_k: equal to N if the scales are optimal
+    in_inputs: Inputs
+    in_outputs: Outputs
+    scales: Scales
+    fits: Scales  # w_k^2 y_k' K^-1 y_k: equal to N if the scales are optimal
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,41 +64,39 @@ class Posterior:
         inverse, _ = inverse_of(kernel.noisy(inputs))
         return cls(kernel, inputs, inverse, inverse @ outputs)
 
-    def mean(self, x: Float[Array, "n inputs"]) -> Float[Array, "n outputs"]:
+    def mean(self, x: Inputs) -> Outputs:
         """f(x)."""
         return np.asarray(self.kernel.matrix(x, self.inputs) @ self.weights)
 
-    def variance(self, x: Float[Array, "n inputs"]) -> Float[Array, "n"]:
+    def variance(self, x: Inputs) -> Float[Array, "n"]:
         """sigma^2(x), with noise."""
         k = self.kernel.matrix(x, self.inputs)
         return self._variances(x, k, k @ self.inverse)
 
-    def predict(self, x: Float[Array, "n inputs"]) -> tuple[Float[Array, "n outputs"], Float[Array, "n"]]:
+    def predict(self, x: Inputs) -> tuple[Outputs, Float[Array, "n"]]:
         """Means, and variances with noise."""
         k = self.kernel.matrix(x, self.inputs)
         return k @ self.weights, self._variances(x, k, k @ self.inverse)
 
     def variance_slopes(
-        self, x: Float[Array, "n inputs"], k: Float[Array, "n m"], dk: Float[Array, "n m inputs"]
-    ) -> tuple[Float[Array, "n"], Float[Array, "n inputs"]]:
+        self, x: Inputs, k: Float[Array, "n m"], dk: Float[Array, "n m inputs"]
+    ) -> tuple[Float[Array, "n"], Inputs]:
         """Variances with noise and their gradients by x, from k(x) and its gradient."""
         solved = k @ self.inverse
         slopes = self.kernel.diagonal_slopes(x) - 2.0 * np.einsum("nma,nm->na", dk, solved)
         return self._variances(x, k, solved), slopes
 
-    def _variances(
-        self, x: Float[Array, "n inputs"], k: Float[Array, "n m"], solved: Float[Array, "n m"]
-    ) -> Float[Array, "n"]:
+    def _variances(self, x: Inputs, k: Float[Array, "n m"], solved: Float[Array, "n m"]) -> Float[Array, "n"]:
         left = self.kernel.diagonal(x) - np.einsum("nm,nm->n", k, solved)
         return np.maximum(left, VARIANCE_FLOOR * self.kernel.noise_variance)
 
 
 def exact_loss(
-    outputs: Float[Array, "n outputs"],
-    inputs: Float[Array, "n inputs"],
+    outputs: Outputs,
+    inputs: Inputs,
     kernel: Kernel,
     *,
-    scales: Scaling | Float[Array, "outputs"],
+    scales: Scaling | Scales,
 ) -> Likelihood:
     """-ln p of outputs at given or optimal scales (see `best_scales`), and its gradients (Eq. 5.9)."""
     covariance, (count, size) = kernel.at(inputs), outputs.shape
@@ -115,14 +112,14 @@ def exact_loss(
     return Likelihood(float(value), *covariance.in_logs_and_x(dK), solved * chosen, chosen, fits)
 
 
-def best_scales(fits: Float[Array, "outputs"], count: int, scaling: Scaling) -> Float[Array, "outputs"]:
+def best_scales(fits: Scales, count: int, scaling: Scaling) -> Scales:
     """Maximum-likelihood scales, one per output or one for all, given y_k' K^-1 y_k; or ones."""
     if scaling == "each":
         return np.sqrt(count / fits)
     return np.full(len(fits), np.sqrt(count / fits.mean()) if scaling == "one" else 1.0)
 
 
-def inverse_of(K: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], float]:
+def inverse_of(K: Square) -> tuple[Square, float]:
     """The inverse of a positive definite matrix by its Cholesky factor, and its log-determinant."""
     factor, failed = lapack.dpotrf(K.T, lower=1, clean=1)
     if failed:
@@ -138,9 +135,6 @@ def inverse_of(K: Float[Array, "n n"]) -> tuple[Float[Array, "n n"], float]:
 # --- sparse -----------------------------------------------------------------------------------------------------------
 
 
-_BLOCK = 4096  # data points per block, to limit memory
-
-
 @dataclass(frozen=True, eq=False)
 class Bound(Likelihood):
     """A bound on -ln p of outputs, with gradients by the inducing points too."""
@@ -150,8 +144,8 @@ class Bound(Likelihood):
 
 
 def sparse_loss(
-    outputs: Float[Array, "n outputs"],
-    inputs: Float[Array, "n inputs"],
+    outputs: Outputs,
+    inputs: Inputs,
     inducing: Float[Array, "m inputs"],
     kernel: Kernel,
     *,
@@ -190,8 +184,8 @@ def sparse_loss(
 
 
 def process_loss(
-    outputs: Float[Array, "n outputs"],
-    inputs: Float[Array, "n inputs"],
+    outputs: Outputs,
+    inputs: Inputs,
     kernel: Kernel,
     *,
     scaling: Scaling,
@@ -208,8 +202,8 @@ def process_loss(
 def projected(
     kernel: Kernel,
     inducing: Float[Array, "m inputs"],
-    inputs: Float[Array, "n inputs"],
-    outputs: Float[Array, "n outputs"],
+    inputs: Inputs,
+    outputs: Outputs,
 ) -> Posterior:
     """The process given all data, through inducing points (the projected process of Seeger, Williams, Lawrence 2003).
 
@@ -230,7 +224,7 @@ def projected(
     return Posterior(kernel, inducing, 0.5 * (inverse + inverse.T), weights)
 
 
-def _both_sides(L: Float[Array, "n n"], inner: Float[Array, "n n"]) -> Float[Array, "n n"]:
+def _both_sides(L: Square, inner: Square) -> Square:
     """L'^-1 inner L^-1 for a symmetric `inner`."""
     half = solve_triangular(L, inner, lower=True, trans="T")
     return np.asarray(solve_triangular(L, half.T, lower=True, trans="T"))

@@ -1,20 +1,14 @@
 """Control signals: observations as numbers that do not depend on the position in the room.
 
-Control signals: markers as numbers that do not depend on the position in the room.
-
 The torso's markers, fitted to their positions on a mean pose, give a frame close to the root's (T(z, z_0) of Chai and
 Hodgins 2005, Eq. 2). Every marker's position and velocity are expressed in it. The up direction and each marker's
 height are kept, so that a foot on the floor differs from one in the air. The same is computed for every example of the
 library, so that a bending torso bends its frame in both.
 
-Control signals of orientation sensors: rotations of a few segments relative to the root's.
-
 Chai and Hodgins (2005, section 9) propose a few inertial sensors instead of markers. One is on the root: relative to
 it, the others' rotations and angular velocities do not depend on the performer's heading; the up direction is kept.
 Sensors do not measure position. So the root's height and velocity are predicted with the pose, and its position is
 integrated from that velocity.
-
-Inputs of performances: the most recent observations, and estimates of missing signals.
 """
 
 from __future__ import annotations
@@ -33,7 +27,6 @@ from poise.priors.local.regression import Signal
 from poise.priors.poses import Limb, limbs_of, moved_maps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
-from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
 PLACE, VELOCITY, HEIGHT, UP, LIFT = range(5)  # kinds of signal: the last two belong to no marker
@@ -67,7 +60,18 @@ class Control:
         """The control signals for these markers on the body of the examples."""
         if len(handles) == 0:
             raise InvalidValueError("a performance needs at least one marker; got none")
-        on_trunk = trunk_markers(examples.space.skeleton, handles)
+        skeleton, trunk = examples.space.skeleton, {0}
+        for role in TRUNK:
+            above = skeleton.index(role) if role in skeleton.roles else 0
+            while above > 0:
+                trunk.add(above)
+                above = int(skeleton.parents[above])
+        carriers = [
+            int(joint) if np.any(offset) else int(max(skeleton.parents[joint], 0))
+            for joint, offset in zip(handles.joints, handles.offsets, strict=True)
+        ]
+        on_trunk = np.array([carrier in trunk for carrier in carriers])
+        on_trunk = on_trunk if np.any(on_trunk) else np.ones(len(handles), dtype=np.bool_)
         at_rest = examples.space.points_in_root_frame(examples.mean[None], handles)[0]
         return cls(handles, Torso(on_trunk, at_rest[on_trunk]))
 
@@ -119,28 +123,6 @@ class Control:
         ]
 
 
-def touched_outputs(space: PoseSpace, handles: Handles) -> Bool[Array, "outputs"]:
-    """Mask of the elements of [root 6, exponential maps] that move a marker."""
-    return np.concatenate([np.ones(ROOT_FREEDOMS, dtype=np.bool_), moved_maps(space, handles)])
-
-
-def trunk_markers(skeleton: Skeleton, handles: Handles) -> Bool[Array, "markers"]:
-    """Mask of the markers carried by the trunk; all of them if there are none."""
-    trunk = {0}
-    for role in TRUNK:
-        if role in skeleton.roles:
-            above = skeleton.index(role)
-            while above > 0:
-                trunk.add(above)
-                above = int(skeleton.parents[above])
-    carriers = [
-        int(joint) if np.any(offset) else int(max(skeleton.parents[joint], 0))
-        for joint, offset in zip(handles.joints, handles.offsets, strict=True)
-    ]
-    on_trunk = np.array([carrier in trunk for carrier in carriers])
-    return on_trunk if np.any(on_trunk) else np.ones(len(handles), dtype=np.bool_)
-
-
 def roots_seen(
     q: Float[Array, "frames size"], turns: Float[Array, "frames 3 3"], places: Float[Array, "frames 3"]
 ) -> Float[Array, "frames 6"]:
@@ -154,14 +136,11 @@ def root_from_seen(
     seen: Float[Array, "6"], turn: Float[Array, "3 3"], place: Float[Array, "3"]
 ) -> Float[Array, "7"]:
     """A root in the world, from its position and rotation relative to a torso in the world."""
-    quaternion = rotations.multiply(
-        rotations.quaternion_from_matrix(turn), rotations.quaternion_from_expmap(seen[3:])
-    )
-    return np.concatenate([turn @ seen[:3] + place, quaternion])
+    torso, relative = rotations.quaternion_from_matrix(turn), rotations.quaternion_from_expmap(seen[3:])
+    return np.concatenate([turn @ seen[:3] + place, rotations.multiply(torso, relative)])
 
 
 # --- orientation sensors ----------------------------------------------------------------------------------------------
-
 
 TURN, SPIN, TOP = range(3)  # kinds of signal
 ROOT_OUTPUTS = 4  # of the root: its height, and its velocity in its own frame
@@ -206,13 +185,20 @@ class Sensors:
         count, root = len(turns), turns[:, :1].swapaxes(-1, -2)
         seen = (root @ turns[:, 1:]).reshape(count, -1)
         spun = root @ (turns @ before.swapaxes(-1, -2)) @ root.swapaxes(-1, -2)
-        return np.concatenate([seen, _turns_per_second(spun, lag).reshape(count, -1), turns[:, 0, 1]], axis=1)
+        known = np.isfinite(spun).all(axis=(-2, -1))[..., None]  # angular velocities; NaN stays NaN
+        whole = np.where(known[..., None], spun, np.eye(3))
+        turned = rotations.expmap_from_quaternion(rotations.quaternion_from_matrix(whole)) / lag
+        spins = np.where(known, turned, np.nan).reshape(count, -1)
+        return np.concatenate([seen, spins, turns[:, 0, 1]], axis=1)
 
     def of_examples(self, examples: Examples) -> tuple[Array, Array]:
         """Control signals of a library, and the outputs to predict: the root's height and velocity, and the pose."""
         now, before = (self.space.forward(q)[1] for q in (examples.q, examples.before))
-        rng = np.random.default_rng(0)
-        inputs = self.signals(*(_shaken(turns[:, self.joints], rng) for turns in (now, before)))
+        rng, shaken = np.random.default_rng(0), []
+        for turns in (now[:, self.joints], before[:, self.joints]):
+            noise = rotations.matrix_from_expmap(TURNED_BY * rng.standard_normal(turns.shape[:-1]))
+            shaken.append(turns @ noise)
+        inputs = self.signals(*shaken)
         velocity = np.einsum("fba,fb->fa", now[:, 0], (examples.q[:, :3] - examples.before[:, :3]) / LAG)
         return inputs, np.hstack([examples.q[:, 1:2], velocity, examples.maps])
 
@@ -233,18 +219,6 @@ class Sensors:
     def _handles(self) -> Handles:
         names = self.space.skeleton.names
         return self.space.handles([Handle(names[joint], _BESIDE) for joint in self.joints])
-
-
-def _shaken(turns: Float[Array, "frames sensors 3 3"], rng: np.random.Generator) -> Array:
-    return turns @ rotations.matrix_from_expmap(TURNED_BY * rng.standard_normal(turns.shape[:-1]))
-
-
-def _turns_per_second(spun: Float[Array, "frames sensors 3 3"], lag: float) -> Array:
-    """Rotations over a lag as angular velocities; NaN stays NaN."""
-    known = np.isfinite(spun).all(axis=(-2, -1))
-    whole = np.where(known[..., None, None], spun, np.eye(3))
-    turned = rotations.expmap_from_quaternion(rotations.quaternion_from_matrix(whole)) / lag
-    return np.where(known[..., None], turned, np.nan)
 
 
 # --- recent and missing signals ---------------------------------------------------------------------------------------
@@ -299,7 +273,11 @@ class Filler:
         if np.all(known):
             return x
         values = np.where(known, x * self._scales, 0.0).astype(np.float32)
-        near, shares = self._agreeing(values, known)
+        distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
+        chosen = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
+        apart = np.maximum(distances[chosen] + values @ values, 0.0).astype(np.float64)
+        shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
+        near, shares = self._inputs[chosen].astype(np.float64), shares / shares.sum()
         typical = shares @ near
         spread = np.sqrt(shares)[:, None] * (near - typical)
         seen = spread[:, known]
@@ -307,11 +285,3 @@ class Filler:
         gram[np.diag_indices_from(gram)] += CAUTION * np.trace(gram) / len(seen) + 1e-12
         weights = np.linalg.solve(gram, (values - typical)[known])
         return np.where(known, x, (typical + (seen @ weights) @ spread) / self._scales)
-
-    def _agreeing(self, values: Array, known: Array) -> tuple[Array, Array]:
-        """The examples nearest to the known signals, and their weights."""
-        distances = self._squares @ known.astype(np.float32) - 2.0 * self._inputs @ values
-        near = np.argpartition(distances, min(FILLED_FROM, len(distances) - 1))[:FILLED_FROM]
-        apart = np.maximum(distances[near] + values @ values, 0.0).astype(np.float64)
-        shares = 1.0 / (apart + apart.mean() * 0.1 + 1e-9)
-        return self._inputs[near].astype(np.float64), shares / shares.sum()

@@ -1,20 +1,14 @@
 """Guides for performances: local models predict pose and root together from markers, pictures or sensors.
 
-Guides for performances: local models predict pose and root together from control signals.
-
 A guide of this kind is shown the observations frame by frame; its prediction is one Gaussian over all degrees of
 freedom, including the root's (Chai and Hodgins 2005, sections 5 and 6). Missing signals are filled in from examples
 that agree with the others, and then once more from the resulting pose.
-
-Examples that look like the observations: a local Gaussian of poses from rays and positions of markers.
 
 A marker that one camera sees is on a ray: two of its coordinates are known, the third is not. Every example, with the
 assumed root rotation, is shifted to where its markers are nearest to all rays and positions (a linear problem with the
 same matrix for all); the remaining distance measures dissimilarity. The nearest examples, weighted by similarity, give
 mean and covariance of the pose: the local model of Chai and Hodgins 2005, section 5, in the picture instead of the
 room. It has no memory, so a wrong depth does not persist.
-
-A guide for inertial sensors: pose, height and velocity predicted from the orientations of segments.
 """
 
 from __future__ import annotations
@@ -31,18 +25,10 @@ from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit, shifts_across
 from poise.priors.forms import fixed, root_gap
 from poise.priors.local import regression
-from poise.priors.local.control import (
-    ROOT_OUTPUTS,
-    Control,
-    Filler,
-    Recent,
-    Sensors,
-    root_from_seen,
-    touched_outputs,
-)
+from poise.priors.local.control import ROOT_OUTPUTS, Control, Filler, Recent, Sensors, root_from_seen
 from poise.priors.local.examples import Examples
 from poise.priors.local.regression import Data, Signal
-from poise.priors.poses import Limb
+from poise.priors.poses import Limb, moved_maps
 from poise.priors.prior import ALL, Asked, Gaussian, Guide, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -52,12 +38,20 @@ if TYPE_CHECKING:
     from poise.priors.local.prior import LocalPrior
 
 
-# --- lookalikes -------------------------------------------------------------------------------------------------------
-
-
 MOST = 3000  # largest number of examples compared, spread over the library
 NEAREST = 600  # examples in the Gaussian
 BETA = 1e-3  # radians squared, added to every variance
+ROOT_OFF = (0.1, 0.1)  # metres, radians: standard deviation of the root if only pictures show it
+CARRIED_ON = 0.8  # fraction of the last frame's change that the next one is expected to have
+CHANGE = 0.1  # radians: standard deviation of that expectation, per joint
+MODELS_OFF = 0.1  # radians: standard deviation of local models if marker depths come from the body
+SMOOTHING = 0.05  # seconds: smoothing of a root taken from the torso
+
+Q = Float[Array, "size"]
+Root = Float[Array, "7"]
+Targets = Float[Array, "handles 3"]
+
+# --- lookalikes -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,9 +72,7 @@ class Lookalikes:
         shapes = some.space.points_in_root_frame(some.maps, handles)
         self._shapes = np.ascontiguousarray(shapes.swapaxes(0, 1))
 
-    def __call__(
-        self, root: Float[Array, "7"], seen: Seen
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def __call__(self, root: Root, seen: Seen) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
         """Mean and covariance of the pose for an approximate root."""
         squares = self.squared_gaps(root, seen)
         near = np.argpartition(squares, min(NEAREST, len(squares) - 1))[:NEAREST]
@@ -91,7 +83,7 @@ class Lookalikes:
         spread = np.sqrt(shares)[:, None] * (self._maps[near] - mean)
         return mean, spread.T @ spread + BETA * np.eye(len(mean))
 
-    def squared_gaps(self, root: Float[Array, "7"], seen: Seen) -> Float[Array, "examples"]:
+    def squared_gaps(self, root: Root, seen: Seen) -> Float[Array, "examples"]:
         """Squared distance of each example's markers from the observations, after the best shift."""
         turn = rotations.matrix_from_quaternion(root[3:ROOT_SIZE])
         placed = self._shapes[seen.markers] @ turn.T + (root[:3] - seen.through)[:, None]
@@ -101,23 +93,16 @@ class Lookalikes:
 # --- guides -----------------------------------------------------------------------------------------------------------
 
 
-ROOT_OFF = (0.1, 0.1)  # metres, radians: standard deviation of the root if only pictures show it
-CARRIED_ON = 0.8  # fraction of the last frame's change that the next one is expected to have
-CHANGE = 0.1  # radians: standard deviation of that expectation, per joint
-MODELS_OFF = 0.1  # radians: standard deviation of local models if marker depths come from the body
-SMOOTHING = 0.05  # seconds: smoothing of a root taken from the torso
-
-
 class ControlState(NamedTuple):
     """One Gaussian over all degrees of freedom; `settled` if the resulting pose would add no information."""
 
-    root: Float[Array, "7"]
+    root: Root
     mean: Float[Array, "maps"]
     covariance: Float[Array, "freedoms freedoms"]
     settled: bool = True
 
     @property
-    def q(self) -> Float[Array, "size"]:
+    def q(self) -> Q:
         """The expected pose."""
         return np.concatenate([self.root, self.mean])
 
@@ -160,29 +145,25 @@ class ControlGuide(Guide):
         self.recent = Recent()
 
     @abstractmethod
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
+    def expected(self, before: Sequence[Q], *, free_root: bool) -> ControlState:
         """The prediction for the frame shown last, after the frames `before` (newest first)."""
 
     def ask(self, asked: Asked) -> None:
         """Use the previous frames."""
         self._before = asked.before
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: Q, targets: Targets, *, free_root: bool) -> list[Start]:
         """The prediction, wherever the handles are: there may be more observations than handles."""
         del q, targets
         expected = self.expected(self._before, free_root=free_root)
         return [Start(expected.q, expected)]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> ControlState:
+    def resumed(self, q: Q, targets: Targets) -> ControlState:
         """The prediction, whatever the pose."""
         del q, targets
         return self.expected(self._before, free_root=True)
 
-    def forms(
-        self, q: Float[Array, "size"], state: ControlState, steps: Steps
-    ) -> tuple[tuple[Any, ...], Steps]:
+    def forms(self, q: Q, state: ControlState, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
         """One Gaussian over all degrees of freedom; the root's part is relative to its current position.
 
         Keeping it relative to the expected position is as accurate in walking and 0.3 % worse in boxing.
@@ -190,7 +171,7 @@ class ControlGuide(Guide):
         del q
         return fixed(state.mean, state.covariance), steps
 
-    def gaussian(self, q: Float[Array, "size"], state: ControlState, *, stage: int = -1) -> Gaussian:
+    def gaussian(self, q: Q, state: ControlState, *, stage: int = -1) -> Gaussian:
         """The prediction."""
         del stage
         gap = np.empty(len(q) - 1)
@@ -216,23 +197,17 @@ class MarkerGuide(ControlGuide):
         return None
 
     def torso(
-        self, points: Float[Array, "markers 3"], before: Sequence[Float[Array, "size"]]
+        self, points: Float[Array, "markers 3"], before: Sequence[Q]
     ) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
         """The torso's rotation and position; its unseen markers are assumed to have moved with the rest."""
-        seen = np.isfinite(points).all(axis=1)
-        stand_in = (
-            points if np.all(seen[self.control.torso.markers]) else self._moved_along(points, seen, before)
-        )
-        turns, places = self.control.torso.frames(stand_in[None])
+        seen, likely = np.isfinite(points).all(axis=1), points
+        if not np.all(seen[self.control.torso.markers]):
+            likely = self.space.points((before[0] if before else self.standing)[None], self.handles)[0]
+            if np.any(seen):
+                turn, shift, _ = rigid_fit(likely[seen], points[seen], upright=not before)
+                likely = np.where(seen[:, None], points, likely @ turn.T + shift)
+        turns, places = self.control.torso.frames(likely[None])
         return turns[0], places[0]
-
-    def _moved_along(self, points: Array, seen: Array, before: Sequence[Array]) -> Array:
-        """Positions of all markers if the unseen ones moved rigidly with the rest since the last frame."""
-        last = self.space.points((before[0] if before else self.standing)[None], self.handles)[0]
-        if not np.any(seen):
-            return last
-        turn, shift, _ = rigid_fit(last[seen], points[seen], upright=not before)
-        return np.where(seen[:, None], points, last @ turn.T + shift)
 
 
 class RegressedMarkers(MarkerGuide):
@@ -248,21 +223,26 @@ class RegressedMarkers(MarkerGuide):
             Data(*self.control.of_examples(examples), examples.blocks),
             signal=self.control.signal,
             limbs=self.control.limbs(prior.space),
-            touched=touched_outputs(prior.space, handles),
+            touched=np.concatenate([[True] * ROOT_FREEDOMS, moved_maps(prior.space, handles)]),
             figures=examples.figures(),
             progress=progress,
         )
 
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
+    def expected(self, before: Sequence[Q], *, free_root: bool) -> ControlState:
         """The prediction of local models at the likely marker positions, or of examples that look like the pictures."""
         self._frames_before, self._free_root = before, free_root
         if self._pictured is None or not free_root:
             return self._from_places(self._likely)
-        return self._from_pictures(self._pictured, before)
+        q = (before[0] if before else self.standing).copy()  # near the extrapolation of the last poses
+        if len(before) > 1:
+            change = CARRIED_ON * (before[0] - before[1])
+            q[:3], q[ROOT_SIZE:] = q[:3] + change[:3], q[ROOT_SIZE:] + change[ROOT_SIZE:]
+        self._opinions = [self._lookalikes(q[:ROOT_SIZE], self._pictured)]
+        if before:
+            self._opinions.append((q[ROOT_SIZE:], CHANGE**2 * np.eye(len(q) - ROOT_SIZE)))
+        return _agreed(self._opinions, q[:ROOT_SIZE].copy(), settled=False)
 
-    def moved(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: ControlState
-    ) -> ControlState:
+    def moved(self, q: Q, targets: Targets, state: ControlState) -> ControlState:
         """Predict once more, with the missing markers filled in from a first pose."""
         del targets
         if state.settled:
@@ -274,29 +254,23 @@ class RegressedMarkers(MarkerGuide):
         spread = covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] + MODELS_OFF**2 * np.eye(len(state.mean))
         return _agreed([*self._opinions, (mean[ROOT_FREEDOMS:], spread)], q[:ROOT_SIZE].copy(), settled=True)
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _from_places(self, likely: Array) -> ControlState:
         """The prediction of the local models for markers at these positions."""
-        x, turn, place = self._signals(likely, self._velocities(likely))
+        earlier = self.recent.before()  # velocities over the examples' lag, or as much of it as is known
+        velocities = np.full_like(likely, np.nan) if earlier is None else (likely - earlier[1]) / earlier[0]
+        x, turn, place = self._signals(likely, velocities)
         mean, covariance = self.regression(x)
         root = root_from_seen(mean[:ROOT_FREEDOMS], turn, place)
         covariance[:3] = turn @ covariance[:3]  # the root's position in world axes instead of the torso's
         covariance[:, :3] = covariance[:, :3] @ turn.T
-        if not self._free_root:
-            root = self._smoothed(root)
+        if (
+            not self._free_root and self._frames_before
+        ):  # smoothed, so that a noisy torso does not shake the body
+            share, last = 1.0 - np.exp(-self.recent.step / SMOOTHING), self._frames_before[0][:ROOT_SIZE]
+            root[3:] *= 1.0 if root[3:] @ last[3:] >= 0 else -1.0
+            root = last + share * (root - last)
+            root[3:] /= np.linalg.norm(root[3:])
         return ControlState(root, mean[ROOT_FREEDOMS:], covariance, bool(np.isfinite(likely).all()))
-
-    def _from_pictures(self, seen: Seen, before: Sequence[Float[Array, "size"]]) -> ControlState:
-        """The prediction from examples that look like the observations, near the extrapolation of the last poses."""
-        q = (before[0] if before else self.standing).copy()
-        if len(before) > 1:
-            change = CARRIED_ON * (before[0] - before[1])
-            q[:3], q[ROOT_SIZE:] = q[:3] + change[:3], q[ROOT_SIZE:] + change[ROOT_SIZE:]
-        self._opinions = [self._lookalikes(q[:ROOT_SIZE], seen)]
-        if before:
-            self._opinions.append((q[ROOT_SIZE:], CHANGE**2 * np.eye(len(q) - ROOT_SIZE)))
-        return _agreed(self._opinions, q[:ROOT_SIZE].copy(), settled=False)
 
     def _signals(self, points: Array, velocities: Array) -> tuple[Array, Array, Array]:
         """Complete control signals, with the torso's rotation and position."""
@@ -304,26 +278,8 @@ class RegressedMarkers(MarkerGuide):
         seen = self.control.seen(points[None], velocities[None], turns=turn[None], places=place[None])
         return self.fill(seen[0]), turn, place
 
-    def _velocities(self, points: Array) -> Array:
-        """Velocities over the examples' lag, or as much of it as is known; NaN for markers not seen then."""
-        before = self.recent.before()
-        return np.full_like(points, np.nan) if before is None else (points - before[1]) / before[0]
 
-    def _smoothed(self, root: Array) -> Array:
-        """The root smoothed from the last frame's, so that a noisy torso does not shake the body."""
-        if not self._frames_before:
-            return root
-        share = 1.0 - np.exp(-self.recent.step / SMOOTHING)
-        last = self._frames_before[0][:ROOT_SIZE]
-        aligned = np.concatenate([root[:3], root[3:] * (1.0 if root[3:] @ last[3:] >= 0 else -1.0)])
-        mixed = last + share * (aligned - last)
-        mixed[3:] /= np.linalg.norm(mixed[3:])
-        return np.asarray(mixed)
-
-
-def _agreed(
-    opinions: Sequence[tuple[Array, Array]], root: Float[Array, "7"], *, settled: bool
-) -> ControlState:
+def _agreed(opinions: Sequence[tuple[Array, Array]], root: Root, *, settled: bool) -> ControlState:
     """The product of several Gaussians of the pose, with this approximate root."""
     mean, spread = opinions[0]
     for other, wide in opinions[1:]:
@@ -365,7 +321,7 @@ class SensorGuide(ControlGuide):
         """Set the segments' orientations in the next frame, NaN for a sensor without data."""
         self._turned = turned
 
-    def expected(self, before: Sequence[Float[Array, "size"]], *, free_root: bool) -> ControlState:
+    def expected(self, before: Sequence[Q], *, free_root: bool) -> ControlState:
         """The prediction of the local models from the sensors' orientations and angular velocities."""
         del free_root
         last, turned = (before[0] if before else self.standing), self._turned[0]

@@ -64,11 +64,12 @@ class Examples:
     @classmethod
     def of_motions(cls, motions: Sequence[Motion]) -> Examples:
         """The examples of clips of one topology, on the body of the first."""
-        body = motions[0].skeleton if motions else None
-        poses = Poses.of_motions(
-            [_on_body(motion, body) if body is not None else motion for motion in motions]
-        )
-        return cls.of_poses(poses, [motion.skeleton for motion in motions])
+        clips = []
+        for motion in motions:
+            body, own = motions[0].skeleton, motion.skeleton
+            same = own is body or np.array_equal(own.offsets, body.offsets)
+            clips.append(motion if same or not own.same_topology(body) else retarget(motion, body))
+        return cls.of_poses(Poses.of_motions(clips), [motion.skeleton for motion in motions])
 
     @classmethod
     def of_poses(cls, poses: Poses, performers: Sequence[Skeleton] = ()) -> Examples:
@@ -80,24 +81,19 @@ class Examples:
             now.append(frames)
             before.append(np.maximum(frames - lag, first))
         lengths = [len(frames) for frames in now]
-        bodies, whose = _told_apart(performers or [poses.skeleton] * len(lengths))
-        return cls(
-            poses.space,
-            poses.q(np.concatenate(now)),
-            poses.q(np.concatenate(before)),
-            blocks_of(lengths),
-            np.repeat(whose, lengths),
-            bodies,
-        )
+        offsets = np.stack([one.offsets for one in performers or [poses.skeleton] * len(lengths)])
+        flat = offsets.reshape(len(offsets), -1).round(4)
+        _, first, whose = np.unique(flat, axis=0, return_index=True, return_inverse=True)
+        q, earlier = poses.q(np.concatenate(now)), poses.q(np.concatenate(before))
+        whose = np.repeat(whose.ravel(), lengths)
+        return cls(poses.space, q, earlier, blocks_of(lengths), whose, offsets[first])
 
     def on_body(self, skeleton: Skeleton) -> Examples:
         """The same poses on a body of the same topology and other limb lengths."""
-        return replace(
-            self,
-            space=self.space.on_body(skeleton),
-            q=_placed(self.q, self.space.skeleton, skeleton),
-            before=_placed(self.before, self.space.skeleton, skeleton),
-        )
+        q, before = self.q.copy(), self.before.copy()
+        for placed in (q, before):
+            placed[:, :3] = scaled_places(placed[:, :3], self.space.skeleton, skeleton)
+        return replace(self, space=self.space.on_body(skeleton), q=q, before=before)
 
     def figures(self) -> tuple[Float[Array, "examples figures"], Float[Array, "figures"]]:
         """Coordinates of each example's performer and of the current body: close together if their bones are alike."""
@@ -114,39 +110,12 @@ class Examples:
 
     def __getitem__(self, which: slice | Bool[Array, "examples"]) -> Examples:
         """A subset."""
-        return replace(
-            self,
-            q=self.q[which],
-            before=self.before[which],
-            blocks=self.blocks[which],
-            whose=self.whose[which],
-        )
+        parts = {name: getattr(self, name)[which] for name in ("q", "before", "blocks", "whose")}
+        return replace(self, **parts)
 
     def every(self, stride: int) -> Examples:
         """Every `stride`-th example."""
         return self[::stride]
-
-
-def _on_body(motion: Motion, skeleton: Skeleton) -> Motion:
-    same = motion.skeleton is skeleton or np.array_equal(motion.skeleton.offsets, skeleton.offsets)
-    return motion if same or not motion.skeleton.same_topology(skeleton) else retarget(motion, skeleton)
-
-
-def _placed(q: Float[Array, "examples size"], source: Skeleton, target: Skeleton) -> Array:
-    placed = q.copy()
-    placed[:, :3] = scaled_places(q[:, :3], source, target)
-    return placed
-
-
-def _told_apart(
-    performers: Sequence[Skeleton],
-) -> tuple[Float[Array, "bodies joints 3"], Int[Array, "clips"]]:
-    """The distinct bodies of the clips, and the index of each clip's body."""
-    offsets = np.stack([skeleton.offsets for skeleton in performers])
-    _, first, whose = np.unique(
-        offsets.reshape(len(offsets), -1).round(4), axis=0, return_index=True, return_inverse=True
-    )
-    return offsets[first], whose.ravel()
 
 
 class Query:
@@ -162,10 +131,7 @@ class Query:
         self._search = CoherentSearch(runs_of(maps), rows.astype(np.float32))
 
     def __call__(
-        self,
-        markers: Float[Array, "markers 3"],
-        expected: Float[Array, "maps"] | None,
-        count: int,
+        self, markers: Float[Array, "markers 3"], expected: Float[Array, "maps"] | None, count: int
     ) -> tuple[Int[Array, "count"], Float[Array, "count"]]:
         """The closest examples in order, with their squared distances; NaN markers are ignored."""
         going = self._unknown if expected is None else expected

@@ -182,14 +182,8 @@ class LocalPrior(Savable):
 
     def header(self) -> dict[str, Any]:
         """The clips it was learned from, and the choice of local models."""
-        control, smoothness = self.units.markers or 0.0, self.units.angles
-        return {
-            "clips": self.clips,
-            "performers": True,
-            "method": self.method,
-            "control_unit": control,
-            "smoothness_unit": smoothness,
-        }
+        units = {"control_unit": self.units.markers or 0.0, "smoothness_unit": self.units.angles}
+        return {"clips": self.clips, "performers": True, "method": self.method, **units}
 
     @property
     def summary(self) -> str:
@@ -228,8 +222,7 @@ class LocalPrior(Savable):
     @property
     def standing(self) -> Float[Array, "size"]:
         """The mean pose at the mean root position of the examples."""
-        q = np.concatenate([self.examples.q[:, :3].mean(axis=0), rotations.IDENTITY, self.mean])
-        return np.asarray(q)
+        return np.concatenate([self.examples.q[:, :3].mean(axis=0), rotations.IDENTITY, self.mean])
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """A selection of the examples, upright."""
@@ -249,16 +242,20 @@ class LocalPrior(Savable):
         distances = np.sum(((self.examples.maps - maps) * self._measure) ** 2 + gaps[:, :1], axis=1)
         count = min(NEAREST, int(np.isfinite(distances).sum()))
         near = self.examples.maps[np.argpartition(distances, count - 1)[:count]]
-        return _gaussian_density(maps, near)
+        factor = np.linalg.cholesky(np.cov(near.T, bias=True) + BETA * np.eye(len(maps)))
+        scaled = np.linalg.solve(factor, maps - near.mean(axis=0))
+        density = -0.5 * (scaled @ scaled + len(maps) * math.log(2 * math.pi))
+        return float(density - np.log(np.diag(factor)).sum())
 
     def _learn_quantiles(self, progress: Callable[[float], None]) -> None:
-        few = np.unique(np.linspace(0, len(self.examples) - 1, SAMPLED).astype(int))
-        alone = len(np.unique(self.examples.blocks)) == 1
-        found = []
+        few, blocks = (
+            np.unique(np.linspace(0, len(self.examples) - 1, SAMPLED).astype(int)),
+            self.examples.blocks,
+        )
+        alone, found = len(np.unique(blocks)) == 1, []
         for number, k in enumerate(few):
-            found.append(
-                self._log_density(self.examples.maps[k], np.inf if alone else float(self.examples.blocks[k]))
-            )
+            left_out = np.inf if alone else float(blocks[k])
+            found.append(self._log_density(self.examples.maps[k], left_out))
             progress((number + 1) / len(few))
         self.quantiles = read_only(np.percentile(found, np.arange(101)))
 
@@ -299,11 +296,3 @@ class LocalGuide(PredictingGuide):
         turns, shifts, distances = rigid_fits(self._shapes, targets)
         best = np.argmin(distances)
         return shifts[best], rotations.quaternion_from_matrix(turns[best])
-
-
-def _gaussian_density(maps: Float[Array, "maps"], near: Float[Array, "examples maps"]) -> float:
-    """The log density of a pose under the Gaussian of some examples."""
-    covariance = np.cov(near.T, bias=True) + BETA * np.eye(len(maps))
-    factor = np.linalg.cholesky(covariance)
-    scaled = np.linalg.solve(factor, maps - near.mean(axis=0))
-    return float(-0.5 * (scaled @ scaled + len(maps) * math.log(2 * math.pi)) - np.log(np.diag(factor)).sum())

@@ -38,33 +38,32 @@ class Mixture:
         """Reduce poses by PCA to components of unit variance, and fit Gaussians to them by EM."""
         if not 1 <= gaussians <= len(y):
             raise InvalidValueError(f"{len(y)} poses allow 1 to {len(y)} Gaussians; got {gaussians}")
-        points = principal_latents(y - y.mean(axis=0), dimensions)
-        parts = _apart(points, gaussians, np.random.default_rng(seed))
+        points, rng = principal_latents(y - y.mean(axis=0), dimensions), np.random.default_rng(seed)
+        chosen = [int(rng.integers(len(points)))]  # poses far apart, as in k-means++
+        while len(chosen) < gaussians:
+            squared = np.square(points[:, None] - points[chosen]).sum(axis=2).min(axis=1) + 1e-12
+            chosen.append(int(rng.choice(len(points), p=squared / squared.sum())))
+        means, shares = points[chosen], np.full(gaussians, 1.0 / gaussians)
+        floor = np.eye(points.shape[1])
+        covariances = np.tile(floor * max(1.0 / gaussians, FLOOR), (gaussians, 1, 1))
         curve: list[float] = []
         for _ in range(STEPS):
-            terms = _terms(points, *parts)
+            terms = _terms(points, means, covariances, shares)
             total = logsumexp(terms, axis=1)
             curve.append(float(total.mean()))
-            parts = _maximised(points, np.exp(terms - total[:, None]))
+            belongs = np.exp(terms - total[:, None])
+            weights = belongs.sum(axis=0) + 1e-12
+            means = belongs.T @ points / weights[:, None]
+            gaps = points[:, None] - means
+            covariances = np.einsum("nk,nka,nkb->kab", belongs, gaps, gaps) / weights[:, None, None]
+            covariances, shares = covariances + FLOOR * floor, weights / weights.sum()
             if len(curve) > 1 and curve[-1] - curve[-2] < ENOUGH:
                 break
-        return cls(*parts, points=points, learning_curve=np.array(curve))
+        return cls(means, covariances, shares, points=points, learning_curve=np.array(curve))
 
     def log_likelihood(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
         """The log density at points in the space of principal components."""
         return np.asarray(logsumexp(_terms(x, self.means, self.covariances, self.shares), axis=1))
-
-
-def _apart(
-    points: Float[Array, "poses latent"], count: int, rng: np.random.Generator
-) -> tuple[Float[Array, "k latent"], Float[Array, "k latent latent"], Float[Array, "k"]]:
-    """Initial Gaussians at poses chosen far apart (as in k-means++)."""
-    chosen = [int(rng.integers(len(points)))]
-    while len(chosen) < count:
-        squared = np.square(points[:, None] - points[chosen]).sum(axis=2).min(axis=1) + 1e-12
-        chosen.append(int(rng.choice(len(points), p=squared / squared.sum())))
-    width = np.eye(points.shape[1]) * max(1.0 / count, FLOOR)
-    return points[chosen], np.tile(width, (count, 1, 1)), np.full(count, 1.0 / count)
 
 
 def _terms(
@@ -80,13 +79,3 @@ def _terms(
         whitened = solve_triangular(factor, (x - mean).T, lower=True)
         terms[:, number] = -0.5 * np.square(whitened).sum(axis=0) - np.log(np.diag(factor)).sum()
     return terms + np.log(shares) - 0.5 * x.shape[1] * np.log(2.0 * np.pi)
-
-
-def _maximised(
-    points: Float[Array, "poses latent"], belongs: Float[Array, "poses k"]
-) -> tuple[Float[Array, "k latent"], Float[Array, "k latent latent"], Float[Array, "k"]]:
-    weights = belongs.sum(axis=0) + 1e-12
-    means = belongs.T @ points / weights[:, None]
-    gaps = points[:, None] - means
-    covariances = np.einsum("nk,nka,nkb->kab", belongs, gaps, gaps) / weights[:, None, None]
-    return means, covariances + FLOOR * np.eye(points.shape[1]), weights / weights.sum()
