@@ -26,10 +26,9 @@ from poise.gp.latent import PlacingLoss, log_evidence, place, place_new
 from poise.gp.process import Posterior
 from poise.motion.motion import Motion
 from poise.motion.recordings import find_recordings
-from poise.priors.latent.features import Features
-from poise.priors.latent.model import LatentModel
+from poise.priors.latent.model import Features, LatentModel
 from poise.priors.poses import pose_space_of
-from poise.priors.style.learning import (
+from poise.priors.style.prior import (
     TrainingPoses,
     add_poses,
     learn_model,

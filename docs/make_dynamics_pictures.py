@@ -21,8 +21,7 @@ from poise.motion.recordings import find_recordings
 from poise.motion.world import joint_positions
 from poise.pictures.latent_paths import draw_latent_paths, draw_models, draw_rhythms, rhythm_row
 from poise.priors.dynamics.prior import CYLINDER, DynamicsOptions, DynamicsPrior
-from poise.priors.dynamics.rhythm import rhythm_of
-from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.dynamics.sequences import rhythm_of, sequences_of
 from poise.priors.dynamics.structure import MODELS
 from poise.priors.registry import learn
 from poise.solvers.constraints import Position

@@ -33,7 +33,7 @@ from poise.capture.image_files import read_photo, read_views
 from poise.capture.matching import read_hues, read_layout
 from poise.formats import write
 from poise.formats.camera_file import read_camera
-from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms, rhythm_of, rhythm_text
+from poise.priors.dynamics.sequences import given_rhythm, read_rhythms, rhythm_of, rhythm_text
 from poise.priors.gaussian import GaussianPrior
 from poise.vision.rig import load_rig
 

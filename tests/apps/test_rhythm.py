@@ -12,8 +12,14 @@ from poise.motion import Motion
 from poise.performer import act
 from poise.pictures.latent_paths import draw_rhythms, rhythm_row
 from poise.priors.dynamics.prior import DynamicsOptions, DynamicsPrior
-from poise.priors.dynamics.rhythm import Rhythm, given_rhythm, read_rhythms, rhythm_of, rhythm_text
-from poise.priors.dynamics.sequences import sequences_of
+from poise.priors.dynamics.sequences import (
+    Rhythm,
+    given_rhythm,
+    read_rhythms,
+    rhythm_of,
+    rhythm_text,
+    sequences_of,
+)
 from poise.priors.registry import learn
 from real_data import recording
 

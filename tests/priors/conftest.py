@@ -5,10 +5,9 @@ import pytest
 
 from poise import performer
 from poise.motion import Motion
-from poise.priors.latent.features import Features
-from poise.priors.latent.model import LatentModel
+from poise.priors.latent.model import Features, LatentModel
 from poise.priors.poses import pose_space_of
-from poise.priors.style.learning import TrainingPoses, learn_model, training_poses
+from poise.priors.style.prior import TrainingPoses, learn_model, training_poses
 
 
 @pytest.fixture(scope="session")

@@ -139,7 +139,7 @@ def phase(
         raise InvalidValueError("name the clips to look at: poise phase walk_1.bvh --picture rhythm.png")
     from poise.apps.learning import read_motion
     from poise.formats.files import replacing
-    from poise.priors.dynamics.rhythm import read_rhythms, rhythm_of, rhythm_text
+    from poise.priors.dynamics.sequences import read_rhythms, rhythm_of, rhythm_text
 
     with terminal.working("reading"):
         motions = [read_motion(clip) for clip in clips]

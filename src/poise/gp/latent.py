@@ -41,6 +41,7 @@ LOG_BOUND = np.log(1e6)  # bound of every log-parameter in either direction
 Outputs = Float[Array, "n outputs"]
 Latents = Float[Array, "n latent"]
 Each = Float[Array, "n"]
+Scales = Float[Array, "outputs"]
 
 # --- placing ----------------------------------------------------------------------------------------------------------
 
@@ -50,7 +51,7 @@ class PlacingLoss:
     """L(x, y) under a process, at the scales W of its outputs."""
 
     process: Posterior
-    scales: Float[Array, "outputs"]
+    scales: Scales
 
     @cached_property
     def weights(self) -> Float[Array, "m outputs"]:
@@ -123,19 +124,24 @@ def _place_block(loss: PlacingLoss, y: Outputs, start: Latents, iterations: int)
 
 
 def place_new(loss: PlacingLoss, y: Outputs, *, iterations: int = 25) -> tuple[Latents, Each]:
-    """Latent points of new outputs: the best of searches from the inputs whose predicted outputs are most similar.
+    """Latent points of new outputs: the best of searches from the inputs whose predicted outputs are most similar."""
+    placed, values = np.zeros((len(y), loss.process.inputs.shape[1])), np.full(len(y), np.inf)
+    for start in _nearest(loss, y):
+        found, value = place(loss, y, start, iterations=iterations)
+        better = value < values
+        placed[better], values[better] = found[better], value[better]
+    return placed, values
+
+
+def _nearest(loss: PlacingLoss, y: Outputs) -> list[Latents]:
+    """Per output, the inputs whose predicted scaled outputs are nearest: the nearest of all, then the next.
 
     Predictions are compared, not recorded outputs: the outputs of inducing points stand for others.
     """
     inputs = loss.process.inputs
     expected = loss.process.kernel.matrix(inputs, inputs) @ loss.weights
     gaps = np.square(expected).sum(axis=1) - 2.0 * (y * loss.scales) @ expected.T
-    placed, values = np.zeros((len(y), inputs.shape[1])), np.full(len(y), np.inf)
-    for nearest in np.argsort(gaps, axis=1)[:, :STARTS].T:
-        found, value = place(loss, y, inputs[nearest], iterations=iterations)
-        better = value < values
-        placed[better], values[better] = found[better], value[better]
-    return placed, values
+    return [inputs[chosen] for chosen in np.argsort(gaps, axis=1)[:, :STARTS].T]
 
 
 def log_evidence(loss: PlacingLoss, y: Outputs, placed: Latents) -> Each:
@@ -153,7 +159,7 @@ class Fit:
     """The unknowns of the model."""
 
     kernel: Kernel
-    scales: Float[Array, "outputs"]
+    scales: Scales
     latents: Latents
     active: Int[Array, "active"]
     curve: Float[Array, "steps"]
@@ -182,16 +188,12 @@ class TrainingLoss:
     value: float
     in_latents: Latents
     in_logs: Float[Array, "parameters"]
-    in_log_scales: Float[Array, "outputs"]
-    scales: Float[Array, "outputs"]
+    in_log_scales: Scales
+    scales: Scales
 
 
 def training_loss(
-    y: Outputs,
-    latents: Latents,
-    kernel: Kernel,
-    *,
-    scales: Float[Array, "outputs"] | None = None,
+    y: Outputs, latents: Latents, kernel: Kernel, *, scales: Scales | None = None
 ) -> TrainingLoss:
     """L_GP (Eq. 2) with its gradients (Eqs. 15, 20 to 23), at given scales or at the optimal ones.
 
@@ -255,30 +257,19 @@ def whole_loss(y: Outputs, fit: Fit) -> float:
 
 
 def full(
-    y: Outputs,
-    fit: Fit,
-    *,
-    active: int,
-    steps: int = FULL_STEPS,
-    progress: ShareProgress = lambda _: None,
+    y: Outputs, fit: Fit, *, active: int, steps: int = FULL_STEPS, progress: ShareProgress = lambda _: None
 ) -> Fit:
     """Minimise L_GP over x and the kernel by L-BFGS with optimal scales; then choose the active set.
 
     Then place the other points again and recompute the scales: the active points alone explain them less well than the
     noise of the whole fit says, and predictions of new outputs would be twice as far off.
     """
-    everything = np.ones(len(y), dtype=np.bool_)
-    fit = descended(y, fit, moving=everything, steps=steps, progress=progress)
+    fit = descended(y, fit, moving=np.ones(len(y), dtype=np.bool_), steps=steps, progress=progress)
     return rescaled(y, others_placed(y, fit.reselected(active)))
 
 
 def descended(
-    y: Outputs,
-    fit: Fit,
-    *,
-    moving: Bool[Array, "n"],
-    steps: int,
-    progress: ShareProgress = lambda _: None,
+    y: Outputs, fit: Fit, *, moving: Bool[Array, "n"], steps: int, progress: ShareProgress = lambda _: None
 ) -> Fit:
     """Minimise L_GP by L-BFGS over the kernel and the x of the `moving` points, with optimal scales."""
     count, latents = len(fit.kernel.logs), fit.latents.copy()
@@ -299,12 +290,7 @@ def descended(
 
 
 def fit_kernel(
-    y: Outputs,
-    latents: Latents,
-    kernel: Kernel,
-    scales: Float[Array, "outputs"],
-    *,
-    steps: int = KERNEL_STEPS,
+    y: Outputs, latents: Latents, kernel: Kernel, scales: Scales, *, steps: int = KERNEL_STEPS
 ) -> Kernel:
     """The kernel whose parameters minimise L_GP for fixed x and scales."""
 
@@ -312,19 +298,12 @@ def fit_kernel(
         loss = training_loss(y, latents, type(kernel)(logs), scales=scales)
         return loss.value, loss.in_logs
 
-    bounds = [(-LOG_BOUND, LOG_BOUND)] * len(kernel.logs)
-    return type(kernel)(
-        descend(loss_and_gradient, kernel.logs.copy(), bounds=bounds, steps=steps, memory=10)[0]
-    )
+    start, bounds = kernel.logs.copy(), [(-LOG_BOUND, LOG_BOUND)] * len(kernel.logs)
+    return type(kernel)(descend(loss_and_gradient, start, bounds=bounds, steps=steps, memory=10)[0])
 
 
 def annealed_kernel(
-    y: Outputs,
-    fit: Fit,
-    *,
-    rng: np.random.Generator,
-    start: Kernel | None = None,
-    steps: int = KERNEL_STEPS,
+    y: Outputs, fit: Fit, *, rng: np.random.Generator, start: Kernel | None = None, steps: int = KERNEL_STEPS
 ) -> Kernel:
     """A smoother kernel: learned again on noisy active outputs, with fixed x and scales (section 6.1.1).
 

@@ -91,13 +91,7 @@ class Posterior:
         return np.maximum(left, VARIANCE_FLOOR * self.kernel.noise_variance)
 
 
-def exact_loss(
-    outputs: Outputs,
-    inputs: Inputs,
-    kernel: Kernel,
-    *,
-    scales: Scaling | Scales,
-) -> Likelihood:
+def exact_loss(outputs: Outputs, inputs: Inputs, kernel: Kernel, *, scales: Scaling | Scales) -> Likelihood:
     """-ln p of outputs at given or optimal scales (see `best_scales`), and its gradients (Eq. 5.9)."""
     covariance, (count, size) = kernel.at(inputs), outputs.shape
     dK, log_determinant = inverse_of(covariance.K)
@@ -144,12 +138,7 @@ class Bound(Likelihood):
 
 
 def sparse_loss(
-    outputs: Outputs,
-    inputs: Inputs,
-    inducing: Float[Array, "m inputs"],
-    kernel: Kernel,
-    *,
-    scaling: Scaling,
+    outputs: Outputs, inputs: Inputs, inducing: Float[Array, "m inputs"], kernel: Kernel, *, scaling: Scaling
 ) -> Bound:
     """The bound (Titsias 2009, Eq. 9) under a stationary kernel, with a hand-written reverse pass."""
     count, size = outputs.shape
@@ -184,12 +173,7 @@ def sparse_loss(
 
 
 def process_loss(
-    outputs: Outputs,
-    inputs: Inputs,
-    kernel: Kernel,
-    *,
-    scaling: Scaling,
-    inducing: Int[Array, "m"] | None,
+    outputs: Outputs, inputs: Inputs, kernel: Kernel, *, scaling: Scaling, inducing: Int[Array, "m"] | None
 ) -> Likelihood:
     """-ln p of outputs: exact, or the bound with the inputs `inducing` as inducing points."""
     if inducing is None:
@@ -200,10 +184,7 @@ def process_loss(
 
 
 def projected(
-    kernel: Kernel,
-    inducing: Float[Array, "m inputs"],
-    inputs: Inputs,
-    outputs: Outputs,
+    kernel: Kernel, inducing: Float[Array, "m inputs"], inputs: Inputs, outputs: Outputs
 ) -> Posterior:
     """The process given all data, through inducing points (the projected process of Seeger, Williams, Lawrence 2003).
 

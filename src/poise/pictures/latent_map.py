@@ -22,7 +22,7 @@ from poise.pictures.scene import Floor, Paper, figure, fitted, render
 from poise.pictures.subject import facing_of
 from poise.priors.latent.model import LatentSpace
 from poise.priors.latent.prior import LatentPrior, novel_latents, spread_latents, standing_pose
-from poise.priors.style.mixture import Mixture
+from poise.priors.style.prior import Mixture
 from poise.skeleton.skeleton import Pose
 from poise.types import Array
 

@@ -20,7 +20,7 @@ from poise.motion.motion import Motion
 from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map
 from poise.pictures.plots import Axes, Plot, image_of
 from poise.priors.dynamics.prior import DynamicsPrior
-from poise.priors.dynamics.rhythm import Rhythm
+from poise.priors.dynamics.sequences import Rhythm
 from poise.skeleton.roles import SIDES
 from poise.types import Array
 

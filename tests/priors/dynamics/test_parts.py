@@ -8,10 +8,9 @@ from hypothesis import strategies as st
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.geometry import rotations
 from poise.motion import Motion
-from poise.priors.dynamics import measures
+from poise.priors.dynamics import layout as layouts
 from poise.priors.dynamics.flow import surface_through
-from poise.priors.dynamics.layout import Layout
-from poise.priors.dynamics.measures import local_loss, local_weights
+from poise.priors.dynamics.layout import Layout, local_loss, local_weights
 from poise.priors.dynamics.sequences import (
     Sequences,
     root_features,
@@ -95,7 +94,7 @@ def test_structures_come_back_from_their_header(name: str) -> None:
 
 def test_local_weights_rebuild_points_on_a_plane(rng: np.random.Generator) -> None:
     points = rng.normal(size=(60, 2)) @ rng.normal(size=(2, 5))
-    squared = measures.pose_distances(points, points)
+    squared = layouts.pose_distances(points, points)
     local = local_weights(squared, neighbours=6)
     np.testing.assert_allclose(local.weights.sum(axis=1), 1.0)
     inside = np.argsort(((points - points.mean(axis=0)) ** 2).sum(axis=1))[:30]
@@ -105,7 +104,7 @@ def test_local_weights_rebuild_points_on_a_plane(rng: np.random.Generator) -> No
 
 def test_the_gradient_of_the_locally_linear_prior(rng: np.random.Generator) -> None:
     points = rng.normal(size=(15, 3))
-    local = local_weights(measures.pose_distances(points, points), neighbours=4)
+    local = local_weights(layouts.pose_distances(points, points), neighbours=4)
     at = rng.normal(size=15)
     np.testing.assert_allclose(
         local_loss(local, at)[1], gradient(lambda x: local_loss(local, x)[0], at), rtol=1e-5, atol=1e-6
@@ -113,11 +112,11 @@ def test_the_gradient_of_the_locally_linear_prior(rng: np.random.Generator) -> N
 
 
 def test_frames_at_the_same_transition_are_close_and_others_are_not(sequences: Sequences) -> None:
-    distances = measures.transition_distances(sequences.times, sequences.transitions)
+    distances = layouts.transition_distances(sequences.times, sequences.transitions)
     left, right = sequences.transitions
-    assert distances[left[0], left[-1]] == pytest.approx(measures.TRACE)
+    assert distances[left[0], left[-1]] == pytest.approx(layouts.TRACE)
     assert distances[left[0], right[0]] == 1.0
-    bumps = measures.transition_bumps(sequences.times, sequences.transitions)
+    bumps = layouts.transition_bumps(sequences.times, sequences.transitions)
     kernel = bumps @ bumps.T
     assert kernel[left[0], left[-1]] > 0.9
     assert kernel[left[0], right[0]] < 0.1
@@ -126,11 +125,11 @@ def test_frames_at_the_same_transition_are_close_and_others_are_not(sequences: S
 
 def test_an_axis_keeps_little_of_its_width_at_the_phase_of_a_transition(sequences: Sequences) -> None:
     radians = sequences.phases["phase"]
-    shares = measures.transition_shares(radians, sequences.transitions)
-    np.testing.assert_allclose(shares[np.concatenate(sequences.transitions)], measures.KEPT, atol=0.05)
+    shares = layouts.transition_shares(radians, sequences.transitions)
+    np.testing.assert_allclose(shares[np.concatenate(sequences.transitions)], layouts.KEPT, atol=0.05)
     between = np.abs(np.cos(radians)) < 0.2  # a quarter of a turn from either landing
     assert shares[between].min() > 0.85
-    turned = measures.transition_shares(radians + 2.0 * np.pi, sequences.transitions)
+    turned = layouts.transition_shares(radians + 2.0 * np.pi, sequences.transitions)
     np.testing.assert_allclose(turned, shares)
 
 
@@ -145,7 +144,7 @@ def test_distances_are_multiplied_or_added(sequences: Sequences) -> None:
         layout._distances(layout.structure.dimensions[0])[tuple(pairs.T)]
         for layout in (plain, multiplied, added)
     )
-    alone = np.array([measures.TRACE, 1.0])
+    alone = np.array([layouts.TRACE, 1.0])
     np.testing.assert_allclose(product, apart * alone)
     np.testing.assert_allclose(total, apart + alone)
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion import Motion
-from poise.priors.latent.features import Features
+from poise.priors.latent.model import Features
 from poise.skeleton.pose_space import PoseSpace
 
 FPS = 60.0

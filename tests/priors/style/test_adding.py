@@ -10,7 +10,7 @@ from poise.errors import InvalidValueError
 from poise.gp import process
 from poise.gp.latent import PlacingLoss
 from poise.priors.latent.model import LatentModel
-from poise.priors.style.learning import TrainingPoses, add_poses, laid_out, learn_model, learn_style
+from poise.priors.style.prior import TrainingPoses, add_poses, laid_out, learn_model, learn_style
 from tests.priors.style.test_learning import mean_evidence
 
 

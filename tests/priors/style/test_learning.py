@@ -10,8 +10,8 @@ from poise.gp.covariance import Kernel
 from poise.gp.latent import PlacingLoss, log_evidence, place, place_new, principal_latents, training_loss
 from poise.motion import Motion
 from poise.priors.latent.model import LatentModel
-from poise.priors.style import learning
-from poise.priors.style.learning import TrainingPoses, learn_model, learn_style, placing_loss_of, thinned
+from poise.priors.style import prior as learning
+from poise.priors.style.prior import TrainingPoses, learn_model, learn_style, placing_loss_of, thinned
 
 
 def pose_loss(model: LatentModel) -> PlacingLoss:

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from poise.errors import InvalidValueError
-from poise.priors.style.learning import TrainingPoses
-from poise.priors.style.mixture import Mixture
+from poise.priors.style.prior import Mixture, TrainingPoses
 
 
 def test_em_never_loses_and_finds_separate_groups(rng: np.random.Generator) -> None:

@@ -354,10 +354,7 @@ def mixed(
 
 
 def advanced(
-    flows: tuple[Flow, ...],
-    x: Points,
-    before: Points,
-    shares: Float[Array, "n activities"],
+    flows: tuple[Flow, ...], x: Points, before: Points, shares: Float[Array, "n activities"]
 ) -> Phases:
     """The phase advances under the dynamics of all activities, weighted by their shares."""
     return np.einsum("na,anp->np", shares, np.stack([flow.advance(x, before) for flow in flows]))

@@ -32,13 +32,14 @@ from poise.priors.dynamics.flow import (
 )
 from poise.priors.dynamics.learning import Learned, learn_motion
 from poise.priors.dynamics.likelihood import MotionLikelihood, recorded_accelerations
-from poise.priors.dynamics.rhythm import given_rhythm, read_rhythms
 from poise.priors.dynamics.sequences import (
     RATE,
     ROOT_FEATURES,
     LearnedFrames,
     count_bodies,
+    given_rhythm,
     poses_from_features,
+    read_rhythms,
     root_features,
     rotation_from,
     sequences_of,

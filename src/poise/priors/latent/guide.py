@@ -109,10 +109,8 @@ class LatentGuide(Guide):
         return self.prior.solving if root == "given" else super().method(root)
 
     def ask(self, asked: Asked) -> None:
-        """Use the previous frames, and the handle positions relative to a given root."""
-        known = (
-            0 if self._fps is None else min(len(asked.before), 2)
-        )  # their motion counts if the rate is known
+        """Use the previous frames and handle positions relative to a given root."""
+        known = 0 if self._fps is None else min(len(asked.before), 2)
         if not known == self._known == 0:
             self._known = known
             if known not in self._stages:
@@ -124,7 +122,7 @@ class LatentGuide(Guide):
             self._forms = tuple(LatentForm(one.arrays._replace(features=whole), *terms) for one in stages)
         if (
             asked.points is not None and self._answers is not None
-        ):  # a last stage, with the poses of handles alone
+        ):  # a last stage, with poses from handles alone
             self.plan, fine = ANSWERED, self._forms[-1]
             style = fine.style._replace(noise=0.0 * fine.style.noise, floor=self._answers.covariance)
             self._answered = (fine._replace(style=style, answer=self._answers(asked.points), share=SHARE),)
@@ -229,9 +227,7 @@ class LatentGuide(Guide):
         gap[ROOT_FREEDOMS:] = expected - q[ROOT_SIZE:]
         covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = self._local.covariance
         np.einsum("ii->i", covariance)[:ROOT_FREEDOMS] = FREE_ROOT
-        if (
-            form.ups.shape[1] == 3
-        ):  # the root's rotation: to the expected tilt across the vertical, free about it
+        if form.ups.shape[1] == 3:  # the root's rotation: to the expected tilt, free about the vertical
             up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
             across = min(3.0 * variance / float(form.ups[0] @ form.ups[0]), FREE_ROOT)
             stiffness = (np.eye(3) - np.outer(up, up)) / across

@@ -14,12 +14,12 @@ room. It has no memory, so a wrong depth does not persist.
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit, shifts_across
@@ -27,8 +27,8 @@ from poise.priors.forms import fixed, root_gap
 from poise.priors.local import regression
 from poise.priors.local.control import ROOT_OUTPUTS, Control, Filler, Recent, Sensors, root_from_seen
 from poise.priors.local.examples import Examples
-from poise.priors.local.regression import Data, Signal
-from poise.priors.poses import Limb, moved_maps
+from poise.priors.local.regression import Data
+from poise.priors.poses import moved_maps
 from poise.priors.prior import ALL, Asked, Gaussian, Guide, Plan, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles
@@ -117,28 +117,11 @@ class ControlGuide(Guide):
         self.space, self.standing = prior.space, prior.standing
         self.reset()
 
-    def learn(
-        self,
-        data: Data,
-        *,
-        signal: Signal,
-        limbs: Sequence[Limb],
-        touched: Bool[Array, "outputs"],
-        figures: tuple[Array, Array],
-        progress: ShareProgress,
-    ) -> None:
-        """Fit the local regression from control signals to the outputs."""
-        self.inputs = data.inputs
-        self.regression = regression.fit(
-            data,
-            signal=signal,
-            limbs=limbs,
-            touched=touched,
-            figures=figures,
-            progress=lambda done: progress(0.4 * done),
-        )
+    def learn(self, data: Data, *, progress: ShareProgress, **options: Any) -> None:
+        """Fit the local regression from control signals to the outputs; options are those of `regression.fit`."""
+        self.regression = regression.fit(data, **options, progress=lambda done: progress(0.4 * done))
         self.regression.fit_everywhere(lambda done: progress(0.4 + 0.6 * done))
-        self.fill = Filler(data.inputs, self.regression.scales)
+        self.inputs, self.fill = data.inputs, Filler(data.inputs, self.regression.scales)
 
     def reset(self) -> None:
         """Forget previous observations."""
@@ -263,9 +246,7 @@ class RegressedMarkers(MarkerGuide):
         root = root_from_seen(mean[:ROOT_FREEDOMS], turn, place)
         covariance[:3] = turn @ covariance[:3]  # the root's position in world axes instead of the torso's
         covariance[:, :3] = covariance[:, :3] @ turn.T
-        if (
-            not self._free_root and self._frames_before
-        ):  # smoothed, so that a noisy torso does not shake the body
+        if self._frames_before and not self._free_root:  # smoothed: a noisy torso must not shake the body
             share, last = 1.0 - np.exp(-self.recent.step / SMOOTHING), self._frames_before[0][:ROOT_SIZE]
             root[3:] *= 1.0 if root[3:] @ last[3:] >= 0 else -1.0
             root = last + share * (root - last)
@@ -297,13 +278,12 @@ class SensorGuide(ControlGuide):
     """Predictions from sensors; the root has its sensor's rotation, at the position integrated from the velocity."""
 
     def __init__(
-        self, prior: LocalPrior, sensors: Sensors, *, progress: Callable[[float], None] = lambda _: None
+        self, prior: LocalPrior, sensors: Sensors, *, progress: ShareProgress = lambda _: None
     ) -> None:
-        self.sensors = sensors
-        inputs, outputs = sensors.of_examples(prior.examples)
         super().__init__(prior)
+        self.sensors = sensors
         self.learn(
-            Data(inputs, outputs, prior.examples.blocks),
+            Data(*sensors.of_examples(prior.examples), prior.examples.blocks),
             signal=sensors.signal,
             limbs=sensors.limbs,
             touched=sensors.touched,

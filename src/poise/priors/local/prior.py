@@ -248,11 +248,9 @@ class LocalPrior(Savable):
         return float(density - np.log(np.diag(factor)).sum())
 
     def _learn_quantiles(self, progress: Callable[[float], None]) -> None:
-        few, blocks = (
-            np.unique(np.linspace(0, len(self.examples) - 1, SAMPLED).astype(int)),
-            self.examples.blocks,
-        )
-        alone, found = len(np.unique(blocks)) == 1, []
+        few = np.unique(np.linspace(0, len(self.examples) - 1, SAMPLED).astype(int))
+        blocks, found = self.examples.blocks, []
+        alone = len(np.unique(blocks)) == 1
         for number, k in enumerate(few):
             left_out = np.inf if alone else float(blocks[k])
             found.append(self._log_density(self.examples.maps[k], left_out))

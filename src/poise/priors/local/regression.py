@@ -64,11 +64,6 @@ class Signal:
     owner: Int[Array, "units"]  # the marker of each unit; -1 if it belongs to none
     kind: Int[Array, "units"]  # the quantity of that marker
 
-    @property
-    def columns(self) -> int:
-        """The number of columns."""
-        return len(self.unit)
-
 
 @dataclass(frozen=True, eq=False)
 class Data:
@@ -149,14 +144,6 @@ def several(blocks: Int[Array, "examples"]) -> Int[Array, "examples"]:
 # --- neighbourhoods ---------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, eq=False)
-class Neighbourhood:
-    """The processes through examples around a centre, and their held-out error covariance."""
-
-    regression: Regression
-    surveyed: int  # index of its error covariance
-
-
 class Cover:
     """Neighbourhoods of examples by their centres; members are looked up on demand."""
 
@@ -164,10 +151,8 @@ class Cover:
         self, inputs: Float[Array, "examples columns"], signal: Signal, own: Numbers, seed: int
     ) -> None:
         kinds, spread = signal.kind[signal.unit], inputs.var(axis=0)
-        self.scales = np.empty(
-            inputs.shape[1]
-        )  # each kind of signal by its spread, so that units do not matter
-        for kind in np.unique(kinds):
+        self.scales = np.empty(inputs.shape[1])
+        for kind in np.unique(kinds):  # each by its spread, so that units do not matter
             same = kinds == kind
             self.scales[same] = 1.0 / math.sqrt(max(float(spread[same].sum()), 1e-12))
         self._scaled = np.asarray(inputs * self.scales, dtype=np.float32)
@@ -223,10 +208,10 @@ class LocalRegression:
         figure: Float[Array, "figures"],
     ) -> None:
         self.cover, self.groups, self._data, self._figure = cover, groups, data, figure
-        self._places: dict[int, Neighbourhood] = {}
+        self._places: dict[int, tuple[Regression, int]] = {}  # fitted processes, and the surveyed covariance
         self._surveyed = _spread(len(cover), SURVEYED)
         with _workers() as pool:
-            wrong = np.stack(list(pool.map(self._held_out, self._surveyed)))
+            wrong = np.stack(list(pool.map(self._held_out, self._surveyed.tolist())))
         wrong = (1.0 - WHOLE_SHARE) * wrong + WHOLE_SHARE * wrong.mean(axis=0)
         # From few held-out blocks, so made robust: shrunk to the diagonal, with a lower bound on variances.
         follow = np.where(touched[:, None] == touched[None, :], 1.0, UNTOUCHED) * (1.0 - DIAGONAL_SHARE)
@@ -256,23 +241,23 @@ class LocalRegression:
         size = len(self.groups.order)
         mean, covariance = np.zeros(size), np.zeros((size, size))
         for number, share in zip(around, shares, strict=True):
-            place = self._place(int(number))
-            place.regression.add(x, mean, share=share)
-            covariance += share * self._covariances[place.surveyed]
+            fitted, surveyed = self._place(int(number))
+            fitted.add(x, mean, share=share)
+            covariance += share * self._covariances[surveyed]
         return mean, covariance
 
-    def _place(self, number: int) -> Neighbourhood:
+    def _place(self, number: int) -> tuple[Regression, int]:
         """A neighbourhood, fitted at first use; its error covariance is that of the nearest surveyed one."""
         if number not in self._places:
             data, centres = self._data[self.cover.members(number)], self.cover.centres
             fitted = self.groups.through(data.inputs, data.outputs, centre=data.outputs.mean(axis=0))
             nearest = np.argmin(((centres[self._surveyed] - centres[number]) ** 2).sum(axis=1))
-            self._places[number] = Neighbourhood(fitted, int(nearest))
+            self._places[number] = fitted, int(nearest)
         return self._places[number]
 
     def _held_out(self, number: int) -> Covariance:
         """The error covariance of a neighbourhood's processes on held-out blocks."""
-        data = self._data[self.cover.members(int(number))]
+        data = self._data[self.cover.members(number)]
         centred = data.outputs - data.outputs.mean(axis=0)
         wrong = self.groups.held_out(data.inputs, centred, several(data.blocks))
         return np.asarray(wrong.T @ wrong / len(wrong))
