@@ -282,8 +282,9 @@ class SensorGuide(ControlGuide):
     ) -> None:
         super().__init__(prior)
         self.sensors = sensors
+        inputs, outputs = sensors.of_examples(prior.examples)
         self.learn(
-            Data(*sensors.of_examples(prior.examples), prior.examples.blocks),
+            Data(inputs, outputs, prior.examples.blocks),
             signal=sensors.signal,
             limbs=sensors.limbs,
             touched=sensors.touched,

@@ -21,7 +21,7 @@ from functools import partial
 from typing import Annotated, Any, Literal
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from scipy.linalg import solve_triangular
 
 from poise.errors import InvalidValueError, UnknownNameError
@@ -253,8 +253,8 @@ def choose(
         if len(sample) // 2 <= most:  # too few poses for a trial, which uses half
             chosen = replace(chosen, active=min(len(centred), most))
         else:
-            possible = [replace(chosen, active=count) for count in ACTIVE_COUNTS]
-            chosen = _best(sample, possible, worth=ACTIVE_WORTH)
+            sizes = [replace(chosen, active=count) for count in ACTIVE_COUNTS]
+            chosen = _best(sample, sizes, worth=ACTIVE_WORTH)
     progress(1.0)
     return chosen
 
