@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal motion release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal motion audit sbom nightly release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -146,6 +146,16 @@ motion: .venv-bench/.torch .venv/.run ## train the motion prior, from cmu-all-30
 	$(BIN)/python tools/motion/ship.py out/motion/motion.npz src/poise/priors/motion/motion.safetensors
 	$(BIN)/python tools/motion/calibrate.py src/poise/priors/motion/motion.safetensors --data $(ARCHIVE)
 
+audit: .venv-audit/.made page ## look for known weaknesses of the packages that are locked, for Python and for the page
+	for lock in run dev; do .venv-audit/bin/pip-audit -r requirements/$$lock.lock --require-hashes --disable-pip --progress-spinner off; done
+	npm audit --prefix $(PAGE) --omit=dev
+
+sbom: .venv-audit/.made ## list what an installation consists of, as CycloneDX in dist/poise.cdx.json
+	mkdir -p dist && .venv-audit/bin/cyclonedx-py requirements requirements/run.lock --pyproject pyproject.toml --output-reproducible -o dist/poise.cdx.json
+
+nightly: test-all browser audit ## what is too slow for every change: all tests, the browser, known weaknesses, hours of fuzzing
+	$(MAKE) fuzz SEED=$$(date +%j)
+
 EXTRAS := c3d,fbx,usd,lsl,plots,data,video,library,cluster,notebook
 PYTHONS := $(or $(PYTHON),python3)
 
@@ -154,7 +164,7 @@ release: .venv/.dev page ## build the source archive and the wheel, page include
 	rm -rf dist && $(BIN)/python -m hatchling build
 	@tools/browser.sh
 	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/*.whl "$(EXTRAS)"; done
-	$(MAKE) addon
+	$(MAKE) addon sbom
 
 addon: .venv/.dev ## pack the add-on for Blender into dist/poise-blender.zip
 	rm -rf blender/poise_blender/__pycache__ && mkdir -p dist && $(BIN)/python -c "import shutil; shutil.make_archive('dist/poise-blender', 'zip', 'blender/poise_blender')"
@@ -163,7 +173,7 @@ lock: ## resolve the dependencies again (needs uv)
 	tools/lock.sh
 
 clean: ## remove everything that was made, the virtual environment too
-	rm -rf .venv .venv-bench .node out site dist build tests/tools/node_modules $(PAGE)/node_modules $(PAGE)/dist
+	rm -rf .venv .venv-bench .venv-audit .node out site dist build tests/tools/node_modules $(PAGE)/node_modules $(PAGE)/dist
 	rm -rf .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find src tests examples benchmarks -name __pycache__ -prune -exec rm -rf {} +
 
@@ -182,6 +192,11 @@ clean: ## remove everything that was made, the virtual environment too
 
 .venv-bench/.speed: requirements/bench.lock pyproject.toml tools/setup.sh
 	VENV=.venv-bench tools/setup.sh requirements/bench.lock
+	@touch $@
+
+.venv-audit/.made: requirements/audit.lock
+	$(firstword $(PYTHONS)) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements/audit.lock
 	@touch $@
 
 # By pip, which takes PyTorch from wherever this machine has it, built for the processor alone or not.
