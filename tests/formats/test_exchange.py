@@ -12,8 +12,8 @@ import pytest
 import poise
 from fbx_text import SQUARE, fbx_text
 from poise.errors import InvalidValueError, ParseError, PoiseError
-from poise.formats.gltf.into import glb_with
 from poise.formats.gltf.meshes import read_mesh
+from poise.formats.gltf.writing import glb_with
 from poise.formats.rigs import hung_as_in_metarig, limbs_joined
 from poise.geometry import rotations
 from poise.motion.motion import Motion, Origin

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from poise.bounds import LARGEST_NUMBER
 from poise.errors import ParseError
 from poise.formats import number_kernel
-from poise.formats.number_rows import NumberRows, warm_up
+from poise.formats.text import NumberRows, warm_up
 
 numbers = st.one_of(
     st.floats(-LARGEST_NUMBER, LARGEST_NUMBER).map(repr),

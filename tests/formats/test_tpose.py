@@ -7,7 +7,7 @@ import pytest
 
 from bodies import WITHOUT_ARMS
 from poise.formats import bvh
-from poise.formats.tpose import added_frames, stands_in_tpose, without_added_tpose
+from poise.formats.bvh import added_frames, stands_in_tpose, without_added_tpose
 from poise.geometry import rotations
 from poise.motion import Motion
 from poise.skeleton import Skeleton

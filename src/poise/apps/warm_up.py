@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 KERNELS = {
     "kinematics": "poise.apps.warm_up:move_a_skeleton",
-    "motion files": "poise.formats.number_rows:warm_up",
+    "motion files": "poise.formats.text:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
     "people": "poise.apps.warm_up:solve_as_people_do",

@@ -15,8 +15,9 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -41,7 +42,7 @@ from poise.formats.files import (
 from poise.formats.text import finite_numbers, text_lines, unused_name
 from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
-from poise.motion.motion import Motion, Origin
+from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -80,7 +81,12 @@ def read(
     is_skeleton = file.suffix.lower() == ".asf" or (asf is None and _holds_skeleton(file))
     skeleton_file = file if is_skeleton else _skeleton_file(file, given=asf)
     rig = parse_rig(text_lines(skeleton_file), path=skeleton_file)
-    recording = _rest(rig) if is_skeleton else _parse_recording(text_lines(file), rig=rig, path=file)
+    if is_skeleton:
+        channels = {name: np.zeros((1, len(bone.freedoms))) for name, bone in rig.bones.items()}
+        channels = {ROOT: np.zeros((1, len(rig.root_freedoms)))} | channels
+        recording = _Recording(channels, 1, USUAL_FPS, ())
+    else:
+        recording = _parse_recording(text_lines(file), rig=rig, path=file)
     return _motion(rig, recording, path=file, units=units, fps=fps)
 
 
@@ -107,29 +113,34 @@ def write(motion: Motion, path: str | os.PathLike[str], *, overwrite: bool | Non
         raise InvalidValueError(f"an Acclaim file holds a motion; got {type(motion).__name__}")
     if len(motion) == 0 or len(motion.skeleton) == 1:
         raise InvalidValueError("an Acclaim file needs at least one frame and one joint below the root")
-    target = Path(path)
-    names = bone_names(motion.skeleton)
-    texts = {
-        ".asf": asf_text(motion.skeleton, names=names, title=motion.name or target.stem),
-        ".amc": "".join(amc_lines(motion, names=names)),
-    }
+    target, skeleton = Path(path), motion.skeleton
+    names = [ROOT]  # one word each, not a number or a keyword
+    for name in skeleton.names[1:]:
+        word = re.sub(r"[\s,()#:]+", "_", name) or "bone"
+        word = f"{word}_" if word.isdecimal() or word.lower() in _RESERVED else word
+        names.append(unused_name(word, names))
+    turning = np.flatnonzero(~_is_site(skeleton))
+    angles = np.degrees(rotations.euler_from_quaternion(motion.rotations[:, turning], "ZYX"))[..., ::-1]
+    positions = motion.root_positions / METRES_PER_UNIT
+    table = np.concatenate([positions, angles.reshape(len(motion), -1)], axis=1)
+    rows = [f"{names[joint].replace('%', '%%')}{' %.7f' * (6 if joint == 0 else 3)}\n" for joint in turning]
+    frame_format = "%d\n" + "".join(rows)
+    amc = [f"# Written by Poise.\n:FULLY-SPECIFIED\n:SAMPLES-PER-SECOND {motion.fps:.10g}\n:DEGREES\n"]
+    amc += [frame_format % (number, *row) for number, row in enumerate(table.tolist(), start=1)]
+    asf = _asf_text(skeleton, names=names, title=motion.name or target.stem)
+    texts = {".asf": asf, ".amc": "".join(amc)}
     finish_replacing(*files_written(target))
     if not (OVERWRITING.get() if overwrite is None else overwrite):
-        _keep_the_other(target, texts)
-    with replacing_together(*files_written(target)) as files:
-        for file, text in zip(files, texts.values(), strict=True):
-            file.write(text)
-
-
-def _keep_the_other(target: Path, texts: dict[str, str]) -> None:
-    """Raise if the other file of the pair exists with different content."""
-    for file in files_written(target):
-        other = file.suffix != target.suffix.lower() and os.path.isfile(file)
-        if other and file.read_text(encoding="utf-8", errors="replace") != texts[file.suffix]:
-            raise FileAccessError(
-                f"{file} already exists and would be replaced; choose another name, or overwrite it",
-                settings=("overwrite",),
-            )
+        for file in files_written(target):
+            other = file.suffix != target.suffix.lower() and os.path.isfile(file)
+            if other and file.read_text(encoding="utf-8", errors="replace") != texts[file.suffix]:
+                raise FileAccessError(
+                    f"{file} already exists and would be replaced; choose another name, or overwrite it",
+                    settings=("overwrite",),
+                )
+    with replacing_together(*files_written(target)) as parts:
+        for part, text in zip(parts, texts.values(), strict=True):
+            part.write(text)
 
 
 # --- finding the skeleton ------------------------------------------------------------------------------------------
@@ -160,37 +171,39 @@ def _skeleton_file(file: Path, *, given: str | os.PathLike[str] | None) -> Path:
 # --- the motion file -----------------------------------------------------------------------------------------------
 
 
-def _rest(rig: AcclaimRig) -> _Recording:
-    channels = {name: np.zeros((1, len(bone.freedoms))) for name, bone in rig.bones.items()}
-    return _Recording({ROOT: np.zeros((1, len(rig.root_freedoms))), **channels}, 1, USUAL_FPS, ())
-
-
 def _parse_recording(lines: list[str], *, rig: AcclaimRig, path: Path) -> _Recording:
     freedoms = {name: bone.freedoms for name, bone in rig.bones.items()} | {ROOT: rig.root_freedoms}
-    settings, first = _settings(lines)
-    rows, doubts = _rows(lines, first=first, freedoms=freedoms, path=path)
-    frames = len(next(iter(rows.values())))
-    radians = _radians_per_angle(settings, rig)
-    channels = {
-        name: np.array(values) * _scales(freedoms[name], radians=radians) for name, values in rows.items()
-    }
-    missing = [name for name, tokens in freedoms.items() if tokens and name not in channels]
-    warnings = [*doubts, *_doubtful_angles(rows, freedoms, in_radians=radians == 1.0)]
-    warnings += [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
-    fps = _samples_per_second(settings, path=path)
-    return _Recording(channels, frames, fps, tuple(warnings))
-
-
-def _settings(lines: list[str]) -> tuple[dict[str, tuple[int, list[str]]], int]:
-    """The keywords above the first frame, with their line and words, and the number of lines they take."""
-    settings: dict[str, tuple[int, list[str]]] = {}
+    settings: dict[str, tuple[int, list[str]]] = {}  # the keywords above the first frame, with their lines
+    first = len(lines)
     for number, line in enumerate(lines):
         words = words_of(line)
         if words and not words[0].startswith(":"):
-            return settings, number
+            first = number
+            break
         if words:
             settings[words[0].lower()] = (number + 1, words[1:])
-    return settings, len(lines)
+    rows, warnings = _rows(lines, first=first, freedoms=freedoms, path=path)
+    stated = 1.0 if ":radians" in settings else float(np.pi / 180) if ":degrees" in settings else None
+    radians = rig.radians_per_angle if stated is None else stated
+    is_angle = {name: np.array([one[0] == "r" for one in freedoms[name]], dtype=bool) for name in rows}
+    channels = {name: np.array(rows[name]) * np.where(is_angle[name], radians, 1.0) for name in rows}
+    angles = np.concatenate([np.abs(values)[:, is_angle[name]].ravel() for name, values in rows.items()])
+    largest = float(angles.max(initial=0.0))
+    if radians == 1.0 and largest > 4 * np.pi:
+        warnings.append(f"angles of up to {largest:.3g} radians; are they degrees (:DEGREES)?")
+    if radians != 1.0 and len(rows) >= _WHOLE_BODY and 1.0 < largest <= 2 * np.pi:
+        warnings.append(f"all angles are within {largest:.3g} degrees; are they radians (:RADIANS)?")
+    missing = [name for name, tokens in freedoms.items() if tokens and name not in channels]
+    warnings += [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
+    fps = None
+    if ":samples-per-second" in settings:
+        number, words = settings[":samples-per-second"]
+        fps = next(iter(finite_numbers(words[:1], path=path, line=number, what="samples per second")), 0.0)
+        if fps <= 0:
+            raise ParseError(
+                f"samples per second must be above zero; got {' '.join(words)!r}", path=path, line=number
+            )
+    return _Recording(channels, len(next(iter(rows.values()))), fps, tuple(warnings))
 
 
 def _rows(
@@ -201,6 +214,7 @@ def _rows(
     frames, last, doubts = 0, "", list[str]()
     for number, line in enumerate(lines[first:], start=first + 1):
         words = words_of(line)
+        fail = partial(ParseError, path=path, line=number)
         if not words:
             continue
         if len(words) == 1 and words[0].isdecimal():
@@ -212,50 +226,20 @@ def _rows(
             frames, last = frames + 1, words[0][:18]
             continue
         name, values = words[0], finite_numbers(words[1:], path=path, line=number, what="channels")
-        _check_row(name, values, freedoms=freedoms, frames=frames, path=path, line=number)
+        if frames == 0:
+            raise fail(f"expected the number of a frame; got {name[:40]!r}")
+        if name not in freedoms:
+            raise fail(f"bone {name[:40]!r} is not in the ASF file")
+        if len(values) != len(freedoms[name]):
+            expected = f"{len(freedoms[name])} ({' '.join(freedoms[name]) or 'it is rigid'})"
+            raise fail(f"bone {name!r} has {len(values)} channels; the ASF says {expected}")
         rows.setdefault(name, []).append(values)
         if len(rows[name]) != frames:
-            raise ParseError(
-                f"bone {name!r} is given {len(rows[name])} times in {frames} frames", path=path, line=number
-            )
+            raise fail(f"bone {name!r} is given {len(rows[name])} times in {frames} frames")
     _check_complete(rows, frames=frames, path=path, line=len(lines))
     if not rows:
         raise ParseError("there are no frames", path=path, line=len(lines))
     return rows, doubts
-
-
-def _doubtful_angles(
-    rows: dict[str, list[list[float]]], freedoms: dict[str, tuple[str, ...]], *, in_radians: bool
-) -> list[str]:
-    """A warning if angles are too large for radians, or all of them too small for degrees of a whole body."""
-    turning = [np.abs(values)[:, [one[0] == "r" for one in freedoms[name]]] for name, values in rows.items()]
-    angles = np.concatenate([own.ravel() for own in turning] or [np.zeros(0)])
-    largest = float(angles.max(initial=0.0))
-    if in_radians and largest > 4 * np.pi:
-        return [f"angles of up to {largest:.3g} radians; are they degrees (:DEGREES)?"]
-    if not in_radians and len(rows) >= _WHOLE_BODY and 1.0 < largest <= 2 * np.pi:
-        return [f"all angles are within {largest:.3g} degrees; are they radians (:RADIANS)?"]
-    return []
-
-
-def _check_row(
-    name: str,
-    values: list[float],
-    *,
-    freedoms: dict[str, tuple[str, ...]],
-    frames: int,
-    path: Path,
-    line: int,
-) -> None:
-    if frames == 0:
-        raise ParseError(f"expected the number of a frame; got {name[:40]!r}", path=path, line=line)
-    if name not in freedoms:
-        raise ParseError(f"bone {name[:40]!r} is not in the ASF file", path=path, line=line)
-    if len(values) != len(freedoms[name]):
-        expected = f"{len(freedoms[name])} ({' '.join(freedoms[name]) or 'it is rigid'})"
-        raise ParseError(
-            f"bone {name!r} has {len(values)} channels; the ASF says {expected}", path=path, line=line
-        )
 
 
 def _check_complete(rows: dict[str, list[list[float]]], *, frames: int, path: Path, line: int) -> None:
@@ -264,104 +248,49 @@ def _check_complete(rows: dict[str, list[list[float]]], *, frames: int, path: Pa
         raise ParseError(f"frame {frames} ends here without {', '.join(short[:5])}", path=path, line=line)
 
 
-def _scales(freedoms: tuple[str, ...], *, radians: float) -> Float[Array, "channels"]:
-    return np.array([radians if freedom[0] == "r" else 1.0 for freedom in freedoms])
-
-
-def _radians_per_angle(settings: dict[str, tuple[int, list[str]]], rig: AcclaimRig) -> float:
-    if ":radians" in settings:
-        return 1.0
-    return float(np.pi / 180) if ":degrees" in settings else rig.radians_per_angle
-
-
-def _samples_per_second(settings: dict[str, tuple[int, list[str]]], *, path: Path) -> float | None:
-    if ":samples-per-second" not in settings:
-        return None
-    line, words = settings[":samples-per-second"]
-    rate = finite_numbers(words[:1], path=path, line=line, what="samples per second")
-    if not (rate and rate[0] > 0):
-        raise ParseError(
-            f"samples per second must be above zero; got {' '.join(words)!r}", path=path, line=line
-        )
-    return rate[0]
-
-
 # --- rig and recording together ------------------------------------------------------------------------------------
 
 
 def _motion(
     rig: AcclaimRig, recording: _Recording, *, path: Path, units: str | float | None, fps: float | None
 ) -> Motion:
+    """The motion of a recording; the root's preset orientation is applied to the skeleton before its motion."""
     skeleton = skeleton_from_rig(rig)
-    positions = _root_positions(rig, recording)
-    unit = _unit(rig, skeleton, positions, given=units)
-    rate, rate_warning = _rate(recording, given=fps)
-    origin = Origin(
-        path=str(path),
-        format="acclaim",
-        metres_per_unit=unit.metres,
-        units=unit.name,
-        units_reason=unit.reason,
-        frames_in_file=recording.frames,
-        warnings=(*rig.warnings, *recording.warnings, *unit.warnings, *rate_warning),
-    )
-    names = tuple(rig.called.get(name, name) for name in skeleton.names)
-    named = replace(skeleton, names=names) if len(set(names)) == len(names) else skeleton
-    return Motion(
-        named.scaled(unit.metres),
-        rate,
-        positions * unit.metres,
-        _rotations(rig, recording, skeleton),
-        name=path.stem,
-        origin=origin,
-    )
-
-
-def _unit(
-    rig: AcclaimRig, skeleton: Skeleton, positions: Float[Array, "frames 3"], *, given: str | float | None
-) -> Unit:
-    if given is not None or rig.length == 1.0:
-        return choose_unit(skeleton, positions, units=given)
-    metres = METRES_PER_INCH / rig.length
-    name = next(
-        (name for name, size in METRES.items() if np.isclose(size, metres, rtol=1e-6)), f"{metres:.6g} m"
-    )
-    reason = f"the file's length is {rig.length:g}, and lengths divided by it are inches"
-    height = skeleton.height * metres
-    doubts = () if _LEAST_HEIGHT <= height <= _MOST_HEIGHT else (f"that makes the body {height:.3g} m tall",)
-    return Unit(name, metres, reason, doubts)
-
-
-def _rate(recording: _Recording, *, given: float | None) -> tuple[float, tuple[str, ...]]:
-    if given is not None:
-        return given, ()
-    if recording.fps is not None:
-        return recording.fps, ()
-    return USUAL_FPS, (
-        f"the AMC has no frame rate; {USUAL_FPS:g} Hz assumed, as in the CMU database (fps= overrides)",
-    )
-
-
-def _root_positions(rig: AcclaimRig, recording: _Recording) -> Float[Array, "frames 3"]:
     positions = np.tile(rig.root_position, (recording.frames, 1))
     for channel, freedom in enumerate(rig.root_freedoms):
         if freedom[0] == "t" and ROOT in recording.channels:
             positions[:, "xyz".index(freedom[1])] += recording.channels[ROOT][:, channel]
-    return positions
-
-
-def _rotations(rig: AcclaimRig, recording: _Recording, skeleton: Skeleton) -> Float[Array, "frames joints 4"]:
-    """Rotations of all joints; the root's preset orientation is applied to the skeleton before its motion."""
-    found = np.tile(rotations.IDENTITY, (recording.frames, len(skeleton), 1))
-    found[:, 0] = rig.root_orientation
+    turned = np.tile(rotations.IDENTITY, (recording.frames, len(skeleton), 1))
+    turned[:, 0] = rig.root_orientation
     for joint, name in enumerate(skeleton.names):
         values = recording.channels.get(name)
         if values is not None and name == ROOT:
             moved = quaternion_from_channels(values, rig.root_freedoms)
-            found[:, 0] = rotations.multiply(moved, rig.root_orientation)
+            turned[:, 0] = rotations.multiply(moved, rig.root_orientation)
         elif values is not None:
-            found[:, joint] = rig.bones[name].rotations(values)
-    return found
+            turned[:, joint] = rig.bones[name].rotations(values)
+    warnings = (*rig.warnings, *recording.warnings)
+    if units is not None or rig.length == 1.0:
+        unit = choose_unit(skeleton, positions, units=units)
+    else:
+        metres = METRES_PER_INCH / rig.length
+        known = (name for name, size in METRES.items() if np.isclose(size, metres, rtol=1e-6))
+        reason = f"the file's length is {rig.length:g}, and lengths divided by it are inches"
+        height = skeleton.height * metres
+        doubts = (
+            () if _LEAST_HEIGHT <= height <= _MOST_HEIGHT else (f"that makes the body {height:.3g} m tall",)
+        )
+        unit = Unit(next(known, f"{metres:.6g} m"), metres, reason, doubts)
+    rate = recording.fps if fps is None else fps
+    if rate is None:
+        guess = f"{USUAL_FPS:g} Hz assumed, as in the CMU database (fps= overrides)"
+        rate, warnings = USUAL_FPS, (*warnings, f"the AMC has no frame rate; {guess}")
+    origin = unit.origin(path, "acclaim", recording.frames, warnings=warnings)
+    names = tuple(rig.called.get(name, name) for name in skeleton.names)
+    named = replace(skeleton, names=names) if len(set(names)) == len(names) else skeleton
+    return Motion(
+        named.scaled(unit.metres), rate, positions * unit.metres, turned, name=path.stem, origin=origin
+    )
 
 
 # --- motions as the text of Acclaim files. Bones have no own axis and rotate by rx ry rz, in degrees -----------------
@@ -371,40 +300,56 @@ LENGTH = 0.45  # CMU's: one unit is 1 / 0.45 inches
 METRES_PER_UNIT = 0.0254 / LENGTH
 
 _RESERVED = ("begin", "end", ROOT)
+_FREE = "    dof rx ry rz\n    limits" + "\n          ".join([" (-180.0 180.0)"] * 3) + "\n"
 
 
-@dataclass(frozen=True, eq=False)
-class _Segment:
-    """A bone to write: its end relative to its start, in the file's unit, and whether it rotates."""
+def _asf_text(skeleton: Skeleton, *, names: Sequence[str], title: str) -> str:
+    offsets, is_site = skeleton.offsets / METRES_PER_UNIT, _is_site(skeleton)
+    bones: dict[str, str] = {}  # their text
+    hierarchy: list[list[str]] = []  # per bone, its name and those of its children
 
-    name: str
-    offset: Float[Array, "3"]
-    turns: bool
+    def add(name: str, offset: Float[Array, "3"], freedoms: str) -> None:
+        length = float(np.linalg.norm(offset))
+        x, y, z = offset / length if length > 0 else np.zeros(3)
+        bones[name] = (
+            f"  begin\n    id {len(bones) + 1}\n    name {name}\n    direction {x:.12f} {y:.12f} {z:.12f}\n"
+            f"    length {length:.12g}\n    axis 0 0 0 XYZ\n{freedoms}  end"
+        )
 
-
-def bone_names(skeleton: Skeleton) -> tuple[str, ...]:
-    """Per joint, a valid Acclaim name: one word, not a number or a keyword, with the root called root."""
-    names = [ROOT]
-    for name in skeleton.names[1:]:
-        word = re.sub(r"[\s,()#:]+", "_", name) or "bone"
-        word = f"{word}_" if word.isdecimal() or word.lower() in _RESERVED else word
-        names.append(unused_name(word, names))
-    return tuple(names)
-
-
-def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
-    """The ASF file of a skeleton."""
-    bones, hierarchy = _bones_and_hierarchy(skeleton, names)
+    for joint in np.flatnonzero(~is_site).tolist():
+        children = skeleton.children[joint]
+        turning = [child for child in children if not is_site[child]]
+        is_leaf = joint > 0 and not turning and len(children) <= 1
+        # A bone ends at the first joint below it, else at its only end site; the root has no length.
+        ends = turning or (children if is_leaf else ())
+        end = offsets[ends[0]] if joint and ends else np.zeros(3)
+        family = [names[joint]]
+        hierarchy.append(family)
+        if joint:
+            add(names[joint], end, _FREE)
+        for child in () if is_leaf else children:
+            gap, label = offsets[child] - end, "end" if is_site[child] else names[child]
+            if np.any(gap) or is_site[child]:
+                connector = unused_name(f"{names[joint]}_to_{label}", {*names, *bones})
+                add(connector, gap, "")
+                hierarchy.append([connector] if is_site[child] else [connector, label])
+                label = connector
+            family.append(label)
+    called = zip(names, skeleton.names, is_site, strict=True)
     lines = [
         "# Written by Poise.",
         ":version 1.10",
         f":name {re.sub(r'[^A-Za-z0-9_.-]+', '_', title) or 'skeleton'}",
         f":units\n  mass 1.0\n  length {LENGTH}\n  angle deg",
         ":documentation\n  Bones named A_to_B have no freedom: they lead from joint A to where B starts.",
-        *(f'  {word} is called "{name}"' for word, name in _renamed(skeleton, names)),
+        *(
+            f'  {word} is called "{name}"'
+            for word, name, site in called
+            if word != name and not site and name.isprintable()
+        ),
         ":root\n  order TX TY TZ RX RY RZ\n  axis XYZ\n  position 0 0 0\n  orientation 0 0 0",
         ":bonedata",
-        *(_bone_text(number, bone) for number, bone in enumerate(bones, start=1)),
+        *bones.values(),
         ":hierarchy\n  begin",
         *(f"    {' '.join(family)}" for family in hierarchy if len(family) > 1),
         "  end\n",
@@ -412,82 +357,7 @@ def asf_text(skeleton: Skeleton, *, names: tuple[str, ...], title: str) -> str:
     return "\n".join(lines)
 
 
-def _renamed(skeleton: Skeleton, names: tuple[str, ...]) -> Iterator[tuple[str, str]]:
-    """Names in the file and of joints, where they differ; an ASF has none for end sites."""
-    for word, name, site in zip(names, skeleton.names, _is_site(skeleton), strict=True):
-        if word != name and not site and name.isprintable():
-            yield word, name
-
-
-def amc_lines(motion: Motion, *, names: tuple[str, ...]) -> Iterator[str]:
-    """Yield the AMC file of a motion in pieces."""
-    yield f"# Written by Poise.\n:FULLY-SPECIFIED\n:SAMPLES-PER-SECOND {motion.fps:.10g}\n:DEGREES\n"
-    turning = np.flatnonzero(~_is_site(motion.skeleton))
-    angles = np.degrees(rotations.euler_from_quaternion(motion.rotations[:, turning], "ZYX"))[..., ::-1]
-    positions = motion.root_positions / METRES_PER_UNIT
-    table = np.concatenate([positions, angles.reshape(len(motion), -1)], axis=1)
-    rows = [f"{names[joint].replace('%', '%%')}{' %.7f' * (6 if joint == 0 else 3)}\n" for joint in turning]
-    frame_format = "%d\n" + "".join(rows)
-    yield from (frame_format % (number, *row) for number, row in enumerate(table.tolist(), start=1))
-
-
 def _is_site(skeleton: Skeleton) -> Bool[Array, "joints"]:
     """Mask of the joints that are only the end of a bone: no rotation and no children."""
     below = np.array([bool(children) for children in skeleton.children])
     return skeleton.is_end_site & ~below & (np.arange(len(skeleton)) > 0)
-
-
-def _bones_and_hierarchy(
-    skeleton: Skeleton, names: tuple[str, ...]
-) -> tuple[list[_Segment], list[list[str]]]:
-    """The bones and, per bone, its name and those of its children."""
-    offsets, is_site = skeleton.offsets / METRES_PER_UNIT, _is_site(skeleton)
-    bones: list[_Segment] = []
-    hierarchy: list[list[str]] = []
-    for joint in np.flatnonzero(~is_site).tolist():
-        end, is_leaf = _bone_end(skeleton.children[joint], is_site, offsets, is_root=joint == 0)
-        family = [names[joint]]
-        hierarchy.append(family)
-        if joint:
-            bones.append(_Segment(names[joint], end, turns=True))
-        for child in () if is_leaf else skeleton.children[joint]:
-            gap, label = offsets[child] - end, "end" if is_site[child] else names[child]
-            if np.any(gap) or is_site[child]:
-                connector = unused_name(
-                    f"{names[joint]}_to_{label}", {*names, *(bone.name for bone in bones)}
-                )
-                bones.append(_Segment(connector, gap, turns=False))
-                hierarchy.append([connector] if is_site[child] else [connector, label])
-                label = connector
-            family.append(label)
-    return bones, hierarchy
-
-
-def _bone_end(
-    children: tuple[int, ...],
-    is_site: Bool[Array, "joints"],
-    offsets: Float[Array, "joints 3"],
-    *,
-    is_root: bool,
-) -> tuple[Float[Array, "3"], bool]:
-    """The end of a joint's bone (the first joint below it, else its only end site), and whether it is the last."""
-    turning = [child for child in children if not is_site[child]]
-    if is_root:
-        return np.zeros(3), False
-    if turning:
-        return offsets[turning[0]], False
-    if len(children) == 1:
-        return offsets[children[0]], True
-    return np.zeros(3), not children
-
-
-def _bone_text(number: int, bone: _Segment) -> str:
-    length = float(np.linalg.norm(bone.offset))
-    x, y, z = bone.offset / length if length > 0 else np.zeros(3)
-    ranges = "(-180.0 180.0)\n           (-180.0 180.0)\n           (-180.0 180.0)"
-    return (
-        f"  begin\n    id {number}\n    name {bone.name}\n    direction {x:.12f} {y:.12f} {z:.12f}\n"
-        f"    length {length:.12g}\n    axis 0 0 0 XYZ\n"
-        + (f"    dof rx ry rz\n    limits {ranges}\n" if bone.turns else "")
-        + "  end"
-    )

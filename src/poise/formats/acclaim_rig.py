@@ -48,10 +48,6 @@ class Bone:
         turned = quaternion_from_channels(values, self.freedoms)
         return rotations.multiply(rotations.multiply(self.frame, turned), rotations.conjugate(self.frame))
 
-    def only_carries_offset_from(self, joint: str) -> bool:
-        """Whether it is a connector bone from Poise's own writer."""
-        return not self.freedoms and self.name.startswith(f"{joint}_to_")
-
 
 @dataclass(frozen=True, eq=False)
 class AcclaimRig:
@@ -84,13 +80,37 @@ def parse_rig(lines: list[str], *, path: Path) -> AcclaimRig:
         if needed not in sections:
             raise ParseError(f"an ASF file needs a {needed} section; this one has none", path=path)
     units = {words[0].lower(): (line, words[1:]) for line, words in sections.get(":units", [])}
-    radians = _radians_per_angle(units, path=path)
-    bones = {bone.name: bone for bone in _bones(sections[":bonedata"], radians=radians, path=path)}
-    freedoms, position, orientation = _root(sections[":root"], radians=radians, path=path)
+    line, words = units.get("angle", (0, ["deg"]))
+    word = words[0].lower()[:3] if words else ""
+    if word not in ("deg", "rad"):
+        raise ParseError(f"angle must be deg or rad; got {' '.join(words)!r}", path=path, line=line)
+    radians = float(np.pi / 180) if word == "deg" else 1.0
+    bones: dict[str, Bone] = {}
+    for line, block in _blocks(sections[":bonedata"], path=path):
+        bone = _bone(block, line=line, radians=radians, path=path)
+        if bone.name in bones or bone.name == ROOT:
+            raise ParseError(f"bone {bone.name!r} is defined twice", path=path, line=line)
+        bones[bone.name] = bone
+    root = {words[0].lower(): (line, words[1:]) for line, words in sections[":root"]}
+    line, words = root.get("order", (0, ["tx", "ty", "tz", "rx", "ry", "rz"]))
+    freedoms = _freedoms(words, path=path, line=line)
+    axis_line, axis = root.get("axis", (0, ["xyz"]))
+    position = _vector(root.get("position", (0, ["0"] * 3)), path=path, what="position")
+    line, angles = root.get("orientation", (0, ["0"] * 3))
+    orientation = _frame(
+        (line or axis_line, [*angles, *axis]), radians=radians, path=path, what="orientation"
+    )
     children = _hierarchy(sections[":hierarchy"], bones=bones, path=path)
+    line, words = units.get("length", (0, ["1.0"]))
+    length = next(iter(finite_numbers(words[:1], path=path, line=line, what="length")), 0.0)
+    if not length >= _LEAST_LENGTH:
+        needed = f"length must be above zero, at least {_LEAST_LENGTH:g}"
+        raise ParseError(f"{needed}; got {' '.join(words)!r}", path=path, line=line)
+    moving = [name for name, bone in bones.items() if any(freedom[0] != "r" for freedom in bone.freedoms)]
+    rigid = f"bones that move or stretch are kept rigid: {', '.join(moving[:5])}"
     return AcclaimRig(
-        bones, children, freedoms, position, orientation, _length(units, path=path), radians, _warnings(bones),
-        {found[1]: found[2] for line in lines if (found := _CALLED.fullmatch(line.strip()))},
+        bones, children, freedoms, position, orientation, length, radians, (rigid,) if moving else (),
+        {found[1]: found[2] for text in lines if (found := _CALLED.fullmatch(text.strip()))},
     )  # fmt: skip
 
 
@@ -110,7 +130,8 @@ def skeleton_from_rig(rig: AcclaimRig) -> Skeleton:
     while waiting:
         name, parent, start = waiting.pop()
         bone, children = rig.bones[name], rig.children.get(name, ())
-        folded = bone.only_carries_offset_from(names[parent])
+        # A connector bone of Poise's own writer only carries an offset.
+        folded = not bone.freedoms and name.startswith(f"{names[parent]}_to_")
         joint = parent if folded else add(name, parent, start)
         end = start + bone.offset if folded else bone.offset
         if not children:
@@ -144,56 +165,6 @@ def _sections(lines: list[str], *, path: Path) -> dict[str, list[Row]]:
         if words and current is not None:
             current.append((number, words))
     return sections
-
-
-def _radians_per_angle(units: dict[str, Row], *, path: Path) -> float:
-    line, words = units.get("angle", (0, ["deg"]))
-    word = words[0].lower()[:3] if words else ""
-    if word not in ("deg", "rad"):
-        raise ParseError(f"angle must be deg or rad; got {' '.join(words)!r}", path=path, line=line)
-    return float(np.pi / 180) if word == "deg" else 1.0
-
-
-def _length(units: dict[str, Row], *, path: Path) -> float:
-    if "length" not in units:
-        return 1.0
-    line, words = units["length"]
-    length = finite_numbers(words[:1], path=path, line=line, what="length")
-    if not (length and length[0] >= _LEAST_LENGTH):
-        raise ParseError(
-            f"length must be above zero, at least {_LEAST_LENGTH:g}; got {' '.join(words)!r}",
-            path=path,
-            line=line,
-        )
-    return length[0]
-
-
-def _root(
-    rows: list[Row], *, radians: float, path: Path
-) -> tuple[tuple[str, ...], Float[Array, "3"], Float[Array, "4"]]:
-    fields = {words[0].lower(): (line, words[1:]) for line, words in rows}
-    line, words = fields.get("order", (0, ["tx", "ty", "tz", "rx", "ry", "rz"]))
-    freedoms = _freedoms(words, path=path, line=line)
-    axis_line, axis = fields.get("axis", (0, ["xyz"]))
-    position = _vector(fields.get("position", (0, ["0"] * 3)), path=path, what="position")
-    orientation_line, angles = fields.get("orientation", (0, ["0"] * 3))
-    orientation = _frame(
-        (orientation_line or axis_line, [*angles, *axis]), radians=radians, path=path, what="orientation"
-    )
-    return freedoms, position, orientation
-
-
-# --- bones and hierarchy -------------------------------------------------------------------------------------------
-
-
-def _bones(rows: list[Row], *, radians: float, path: Path) -> Iterator[Bone]:
-    names: set[str] = set()
-    for line, fields in _blocks(rows, path=path):
-        bone = _bone(fields, line=line, radians=radians, path=path)
-        if bone.name in names or bone.name == ROOT:
-            raise ParseError(f"bone {bone.name!r} is defined twice", path=path, line=line)
-        names.add(bone.name)
-        yield bone
 
 
 def _blocks(rows: list[Row], *, path: Path) -> Iterator[tuple[int, dict[str, Row]]]:
@@ -231,7 +202,15 @@ def _bone(fields: dict[str, Row], *, line: int, radians: float, path: Path) -> B
     )
     dof_line, dof_words = fields.get("dof", (line, []))
     freedoms = _freedoms(dof_words, path=path, line=dof_line)
-    limits = _bone_limits(fields.get("limits"), freedoms=freedoms, radians=radians, path=path)
+    limits: tuple[tuple[float, float], ...] = ()
+    if "limits" in fields:
+        line, words = fields["limits"]
+        values = np.array(numbers(words, path=path, line=line, what="limits"))
+        if len(values) != 2 * len(freedoms) or np.isnan(values).any():
+            needed = f"{len(freedoms)} freedoms need {2 * len(freedoms)} limits"
+            raise ParseError(f"{needed}; got {' '.join(words)[:80]!r}", path=path, line=line)
+        pairs = np.sort(values.reshape(-1, 2), axis=1)
+        limits = tuple((float(low) * radians, float(high) * radians) for low, high in pairs)
     offset = length * _vector(fields["direction"], path=path, what="direction")
     return Bone(name, offset, frame, freedoms, limits)
 
@@ -266,23 +245,6 @@ def _freedoms(words: list[str], *, path: Path, line: int) -> tuple[str, ...]:
     return freedoms
 
 
-def _bone_limits(
-    row: Row | None, *, freedoms: tuple[str, ...], radians: float, path: Path
-) -> tuple[tuple[float, float], ...]:
-    if row is None:
-        return ()
-    line, words = row
-    values = np.array(numbers(words, path=path, line=line, what="limits"))
-    if len(values) != 2 * len(freedoms) or np.isnan(values).any():
-        raise ParseError(
-            f"{len(freedoms)} freedoms need {2 * len(freedoms)} limits; got {' '.join(words)[:80]!r}",
-            path=path,
-            line=line,
-        )
-    pairs = np.sort(values.reshape(-1, 2), axis=1)
-    return tuple((float(low) * radians, float(high) * radians) for low, high in pairs)
-
-
 def _hierarchy(rows: list[Row], *, bones: Mapping[str, Bone], path: Path) -> dict[str, tuple[str, ...]]:
     children: dict[str, list[str]] = {}
     parented: set[str] = set()
@@ -295,11 +257,6 @@ def _hierarchy(rows: list[Row], *, bones: Mapping[str, Bone], path: Path) -> dic
                 raise ParseError(f"bone {name!r} {trouble}", path=path, line=line)
             parented.add(name)
         children.setdefault(words[0], []).extend(words[1:])
-    _check_reached(children, bones=bones, path=path)
-    return {name: tuple(found) for name, found in children.items()}
-
-
-def _check_reached(children: Mapping[str, list[str]], *, bones: Mapping[str, Bone], path: Path) -> None:
     reached, waiting = {ROOT}, [ROOT]
     while waiting:
         below = children.get(waiting.pop(), [])
@@ -310,13 +267,7 @@ def _check_reached(children: Mapping[str, list[str]], *, bones: Mapping[str, Bon
         raise ParseError(
             f"not attached to the root: {', '.join(lost[:5])}" if lost else "there are no bones", path=path
         )
-
-
-def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
-    moving = [name for name, bone in bones.items() if any(freedom[0] != "r" for freedom in bone.freedoms)]
-    if not moving:
-        return ()
-    return (f"bones that move or stretch are kept rigid: {', '.join(moving[:5])}",)
+    return {name: tuple(found) for name, found in children.items()}
 
 
 # --- the skeleton --------------------------------------------------------------------------------------------------
@@ -324,38 +275,30 @@ def _warnings(bones: Mapping[str, Bone]) -> tuple[str, ...]:
 
 def _limits(rig: AcclaimRig, skeleton: Skeleton) -> JointLimits | None:
     """Limits of all joints if the file has any: free joints may rotate fully, rigid ones not at all."""
-    boxes = {name: _limit_box(bone) for name, bone in rig.bones.items() if _is_limited(bone)}
-    if not boxes:
-        return None
     references = np.tile(rotations.IDENTITY, (len(skeleton), 1))
-    upper = np.zeros((len(skeleton), 3))
-    upper[[name == ROOT or _turns(rig.bones.get(name)) for name in skeleton.names]] = np.pi
+    upper, any_limited = np.zeros((len(skeleton), 3)), False
     lower = -upper
     for joint, name in enumerate(skeleton.names):
-        if name in boxes:
-            references[joint], lower[joint], upper[joint] = boxes[name]
-    return JointLimits(references, lower, upper)
-
-
-def _turns(bone: Bone | None) -> bool:
-    return bone is not None and any(freedom[0] == "r" for freedom in bone.freedoms)
-
-
-def _is_limited(bone: Bone) -> bool:
-    ranges = [pair for pair, freedom in zip(bone.limits, bone.freedoms, strict=False) if freedom[0] == "r"]
-    return bool(ranges) and all(high - low < _FULL_TURN for low, high in ranges)
+        bone = rig.bones.get(name)
+        if name == ROOT or (bone is not None and any(freedom[0] == "r" for freedom in bone.freedoms)):
+            lower[joint], upper[joint] = -np.pi, np.pi
+        if bone is not None:
+            pairs = zip(bone.limits, bone.freedoms, strict=False)
+            ranges = [pair for pair, freedom in pairs if freedom[0] == "r"]
+            if ranges and all(high - low < _FULL_TURN for low, high in ranges):
+                references[joint], lower[joint], upper[joint] = _limit_box(bone)
+                any_limited = True
+    return JointLimits(references, lower, upper) if any_limited else None
 
 
 def _limit_box(bone: Bone) -> tuple[Float[Array, "4"], Float[Array, "3"], Float[Array, "3"]]:
     """The middle rotation of a bone's ranges and the box of exponential maps about it that contains them."""
-    ranges = [
-        pair if freedom[0] == "r" else (0.0, 0.0)
-        for pair, freedom in zip(bone.limits, bone.freedoms, strict=True)
-    ]
+    turning = [freedom[0] == "r" for freedom in bone.freedoms]
+    ranges = [pair if turns else (0.0, 0.0) for pair, turns in zip(bone.limits, turning, strict=True)]
     reference = bone.rotations(np.mean(ranges, axis=1))
     steps = [
-        np.linspace(low, high, _SAMPLES_PER_RANGE if freedom[0] == "r" else 1)
-        for (low, high), freedom in zip(ranges, bone.freedoms, strict=True)
+        np.linspace(low, high, _SAMPLES_PER_RANGE if turns else 1)
+        for (low, high), turns in zip(ranges, turning, strict=True)
     ]
     grid = np.stack([axis.ravel() for axis in np.meshgrid(*steps, indexing="ij")], axis=1)
     turned = rotations.multiply(rotations.conjugate(reference), bone.rotations(grid))

@@ -56,12 +56,8 @@ _FINGERS = {
         (sign * (0.055 if part == 1 else 0.014), 0.0, spread if part == 1 else 0.0),
     )
     for side, sign in (("left", 1.0), ("right", -1.0))
-    for finger, spread in (
-        ("index", 0.014),
-        ("middle", 0.0),
-        ("pinky", -0.022),
-        ("ring", -0.011),
-        ("thumb", 0.02),
+    for finger, spread in zip(
+        ("index", "middle", "pinky", "ring", "thumb"), (0.014, 0.0, -0.022, -0.011, 0.02), strict=True
     )
     for part in (1, 2, 3)
 }
@@ -86,15 +82,35 @@ def read(
     """Read an AMASS or SMPL file; `model` is the body model's `.npz`, `up` the world's up axis ("+Z")."""
     file = existing_file(path)
     found = _arrays(file, ("poses", "trans", "betas", *_PARTS, *_RATES))
-    turns = _axis_angles(file, found)
+    parts = [found["poses"]] if "poses" in found else [found[name] for name in _PARTS if name in found]
+    if not parts or any(part.ndim < 2 or len(part) != len(parts[0]) for part in parts):
+        shapes = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "neither"
+        raise ParseError(
+            f"expected arrays poses and trans of an AMASS or SMPL motion; got {shapes}", path=file
+        )
+    whole = np.concatenate([part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts], axis=1)
+    joints = whole.shape[1] // 3
+    if whole.shape[1] % 3 or joints not in _BODIES or not len(whole) or not np.all(np.abs(whole) < 100.0):
+        counts = ", ".join(str(3 * count) for count in _BODIES)
+        raise ParseError(f"poses have {counts} finite numbers a frame; got {whole.shape}", path=file)
+    turns = whole.reshape(len(whole), joints, 3)
     body = _BODIES[turns.shape[1]]
     offsets, pelvis, reason = _offsets(found, body, None if model is None else existing_file(model))
     names = tuple(body)
     parents = [names.index(parent) if parent else -1 for parent, _ in body.values()]
     skeleton = Skeleton(names, np.array(parents), offsets, ("ZYX",) * len(names))
     quaternions = rotations.quaternion_from_expmap(turns)
-    places = _places(file, found, len(turns)) + pelvis
-    axis, why = (checked_up(up), "given") if up else _upright(quaternions[:, 0])
+    places = np.asarray(found.get("trans", np.zeros((len(turns), 3))), dtype=np.float64)
+    if places.shape != (len(turns), 3) or not np.all(np.isfinite(places)):
+        raise ParseError(f"trans must be ({len(turns)}, 3) finite numbers; got {places.shape}", path=file)
+    places = places + pelvis
+    mean = rotations.rotate(quaternions[:, 0], np.array([0.0, 1.0, 0.0])).mean(axis=0)
+    along = int(np.argmax(np.abs(mean)))
+    axis, why = f"{'+' if mean[along] > 0 else '-'}{'XYZ'[along]}", "the body is upright along it"
+    if up:
+        axis, why = checked_up(up), "given"
+    elif abs(mean[along]) < 0.5:
+        axis, why = "+Z", "usual for AMASS; the body is not upright most of the time"
     turn = rotations.quaternion_from_matrix(matrix_y_up_from(axis)[None])[0]
     quaternions[:, 0] = rotations.multiply(turn, quaternions[:, 0])
     largest = float(np.max(np.linalg.norm(turns, axis=-1)))
@@ -103,7 +119,10 @@ def read(
         notes=(f"{axis} is up: {why}", reason),
         warnings=(f"angles of up to {largest:.3g} radians; are they degrees?",) if largest > 4 * np.pi else (),
     )  # fmt: skip
-    rate = fps or _rate(file, found)
+    rates = (float(np.ravel(found[name])[0]) for name in _RATES if name in found and found[name].size)
+    rate = fps or next(rates, None)
+    if rate is None or not (fps or 0.0 < rate < 1e5):
+        raise ParseError("the file has no frame rate; give it as fps=", path=file)
     return Motion(
         skeleton, rate, rotations.rotate(turn, places), rotations.continuous(quaternions),
         name=file.stem, origin=origin,
@@ -119,50 +138,6 @@ def _arrays(file: Path, names: tuple[str, ...]) -> dict[str, Array]:
             return {name: opened[name].astype(np.float64) for name in names if name in opened.files}
     except _UNREADABLE as error:
         raise ParseError(f"it is not a NumPy archive that can be read: {error}", path=file) from error
-
-
-def _axis_angles(file: Path, found: Mapping[str, Array]) -> Float[Array, "frames joints 3"]:
-    """Axis angles of all joints: as one array, or in the parts that SMPL-X files have."""
-    parts = [found["poses"]] if "poses" in found else [found[name] for name in _PARTS if name in found]
-    if not parts or any(part.ndim < 2 or len(part) != len(parts[0]) for part in parts):
-        raise ParseError(
-            f"expected arrays poses and trans of an AMASS or SMPL motion; got {_shapes(found)}", path=file
-        )
-    whole = np.concatenate([part.reshape(len(part), int(np.prod(part.shape[1:]))) for part in parts], axis=1)
-    joints = whole.shape[1] // 3
-    if whole.shape[1] % 3 or joints not in _BODIES or not len(whole) or not np.all(np.abs(whole) < 100.0):
-        counts = ", ".join(str(3 * count) for count in _BODIES)
-        raise ParseError(f"poses have {counts} finite numbers a frame; got {whole.shape}", path=file)
-    return whole.reshape(len(whole), joints, 3)
-
-
-def _shapes(found: Mapping[str, Array]) -> str:
-    return ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "neither"
-
-
-def _places(file: Path, found: Mapping[str, Array], frames: int) -> Float[Array, "frames 3"]:
-    places = np.asarray(found.get("trans", np.zeros((frames, 3))), dtype=np.float64)
-    if places.shape != (frames, 3) or not np.all(np.isfinite(places)):
-        raise ParseError(f"trans must be ({frames}, 3) finite numbers; got {places.shape}", path=file)
-    return places
-
-
-def _rate(file: Path, found: Mapping[str, Array]) -> float:
-    rate = next(
-        (float(np.ravel(found[name])[0]) for name in _RATES if name in found and found[name].size), None
-    )
-    if rate is None or not 0.0 < rate < 1e5:
-        raise ParseError("the file has no frame rate; give it as fps=", path=file)
-    return rate
-
-
-def _upright(roots: Float[Array, "frames 4"]) -> tuple[str, str]:
-    """The axis closest to the body's mean upward direction."""
-    mean = rotations.rotate(roots, np.array([0.0, 1.0, 0.0])).mean(axis=0)
-    axis = int(np.argmax(np.abs(mean)))
-    if abs(mean[axis]) < 0.5:
-        return "+Z", "usual for AMASS; the body is not upright most of the time"
-    return f"{'+' if mean[axis] > 0 else '-'}{'XYZ'[axis]}", "the body is upright along it"
 
 
 def _offsets(
@@ -184,8 +159,7 @@ def _offsets(
         above = [joints[list(body).index(parent)] if parent else joints[0] for parent, _ in body.values()]
         offsets = joints - np.stack(above)
     except (KeyError, ValueError, IndexError) as error:
-        raise ParseError(
-            f"not a body model for {len(body)} joints: expected {', '.join(_SHAPE)}", path=model
-        ) from error
+        needed = f"not a body model for {len(body)} joints: expected {', '.join(_SHAPE)}"
+        raise ParseError(needed, path=model) from error
     offsets[0] = average[0]
     return offsets, joints[0], f"bone lengths from {model.name} and the file's betas"

@@ -9,23 +9,20 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.formats.bvh_frames import BvhFrames, read_frames
-from poise.formats.bvh_header import Header, read_header, stating_zeros
+from poise.formats.bvh_text import BvhFrames, read_frames, read_header, stating_zeros
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
-from poise.formats.tpose import without_added_tpose
 from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
-from poise.motion.motion import Motion, Origin
+from poise.motion.motion import Motion
 from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import stands_at_rest
-from poise.skeleton.roles import SIDES
+from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -56,21 +53,44 @@ def read(
         frames = read_frames(stream, header, path=file)
     skeleton = Skeleton(frames.names, frames.parents, frames.offsets, frames.orders)
     axis = given or _standing_axis(skeleton, frames)
-    if axis != "+Y":
-        _turn(frames, axis)
+    if axis != "+Y":  # rotate the world so that this axis of the file is Y; the rest pose is unchanged
+        matrix = matrix_y_up_from(axis)
+        frames.root_positions = frames.root_positions @ matrix.T
+        turn = rotations.quaternion_from_matrix(matrix)
+        frames.rotations[:, 0] = rotations.canonical(rotations.multiply(turn, frames.rotations[:, 0]))
+    doubled = [node for node in header.nodes if len(set(node.order())) < len(node.order())]
+    twice = ", ".join(f"{node.name} ({node.order()})" for node in doubled[:5])
+    warnings, present = list(header.warnings), len(frames.rotations)
+    if doubled:
+        warnings.append(f"joints with a rotation channel twice: {twice}; they were read as written")
+    if present != header.frames:
+        warnings.append(
+            f"the file declares {header.frames} frames and holds {present}; all {present} were read"
+        )
     stated = header.metres_per_unit if units is None else None
     unit = choose_unit(skeleton, frames.root_positions, units=stated or units)
-    origin = Origin(
-        path=str(file),
-        format="bvh",
-        metres_per_unit=unit.metres,
-        units=unit.name,
-        units_reason="the exponents of the root's offset state it" if stated else unit.reason,
-        frames_in_file=len(frames.rotations),
-        notes=(f"{axis} is up: {'given' if given else 'the body stands along it'}",) if axis != "+Y" else (),
-        warnings=(*_warnings(header, frames), *unit.warnings),
-    )
-    motion = _in_metres(skeleton, frames, fps=_frame_rate(header.frame_time), origin=origin)
+    unit = replace(unit, reason="the exponents of the root's offset state it") if stated else unit
+    notes = [f"{axis} is up: {'given' if given else 'the body stands along it'}"] if axis != "+Y" else []
+    origin = unit.origin(file, "bvh", present, notes=notes, warnings=(*warnings, *frames.warnings))
+    rate = 1.0 / header.frame_time
+    if (whole := round(rate)) and abs(rate - whole) <= _RATE_TOLERANCE * whole:
+        rate = float(whole)  # the printed frame time is a truncated whole rate
+    frames.root_positions *= unit.metres
+    for array in (frames.root_positions, frames.rotations):
+        array.flags.writeable = False  # so that the motion does not copy it
+    body = skeleton.scaled(unit.metres)
+    motion = Motion(body, rate, frames.root_positions, frames.rotations, file.stem, origin)
+    trunk = _trunk_axis(body, motion.root_positions, motion.rotations)
+    doubts = []
+    if trunk not in (None, "+Y", "-Y"):
+        lies = f"the person lies down, or {trunk} is up here (then give up={trunk!r})"
+        doubts.append(f"the trunk points along {trunk}: {lies}")
+    leg, height = leg_length(body), float(np.median(motion.root_positions[:, 1]))
+    if leg > 0.0 and height >= _HIGH * leg:
+        same = "do positions and offsets have the same unit?"
+        doubts.append(f"the hips are {height:.3g} m high on legs of {leg:.3g} m: {same}")
+    if doubts:
+        motion = replace(motion, origin=replace(origin, warnings=(*origin.warnings, *doubts)))
     return motion if keep_first else without_added_tpose(motion)
 
 
@@ -88,90 +108,62 @@ def write(
     if len(motion) == 0:
         raise InvalidValueError("a motion without frames cannot be written as BVH")
     metres = metres_per_unit(units)
-    scale = 1.0 / metres
-    joints = _depth_first(motion.skeleton)
-    offsets = [_numbers(offset, decimals) for offset in motion.skeleton.offsets * scale]
-    offsets[0] = _root_offset(motion, metres) or _numbers(np.zeros(3), decimals)
+    skeleton, scale = motion.skeleton, 1.0 / metres
+    joints, waiting = [], [0]  # in the order of the file's nested braces
+    while waiting:
+        joints.append(waiting.pop())
+        waiting.extend(reversed(skeleton.children[joints[-1]]))
+    offsets = [_numbers(offset, decimals) for offset in skeleton.offsets * scale]
+    shown = Skeleton(skeleton.names, skeleton.parents, skeleton.offsets / metres, skeleton.orders)
+    guess = choose_unit(shown, motion.root_positions / metres)
+    clear = np.isclose(guess.metres, metres, atol=0.0) and not guess.warnings
+    offsets[0] = (None if clear else stating_zeros(metres)) or _numbers(np.zeros(3), decimals)
     with replacing(path) as file:
         file.write("HIERARCHY\n")
-        file.writelines(_hierarchy_lines(motion.skeleton, joints, offsets))
+        file.writelines(_hierarchy_lines(skeleton, joints, offsets))
         file.write(f"MOTION\nFrames: {len(motion)}\nFrame Time: {1.0 / motion.fps:.10g}\n")
-        file.writelines(_rows(motion, joints, scale=scale, decimals=decimals))
+        turning = [joint for joint in joints if _has_channels(skeleton, joint)]
+        angles = np.empty((len(motion), len(turning), 3))
+        orders = [_written_order(skeleton.orders[joint]) for joint in turning]
+        for order in set(orders):
+            places = [place for place, other in enumerate(orders) if other == order]
+            quaternions = motion.rotations[:, [turning[place] for place in places]]
+            euler = rotations.euler_from_quaternion(quaternions, order)
+            angles[:, places] = np.degrees(np.unwrap(euler, axis=0))
+        table = np.concatenate([motion.root_positions * scale, angles.reshape(len(motion), -1)], axis=1)
+        row_format = " ".join([f"%.{decimals}f"] * table.shape[1]) + "\n"
+        file.writelines(row_format % tuple(row) for row in table.tolist())
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
 
 
-def _in_metres(skeleton: Skeleton, frames: BvhFrames, *, fps: float, origin: Origin) -> Motion:
-    """The motion itself; the arrays are not copied."""
-    frames.root_positions *= origin.metres_per_unit
-    for array in (frames.root_positions, frames.rotations):
-        array.flags.writeable = False
-    scaled = skeleton.scaled(origin.metres_per_unit)
-    motion = Motion(scaled, fps, frames.root_positions, frames.rotations, Path(origin.path).stem, origin)
-    doubts = [doubt for doubt in (_doubt_about_up(motion), _doubt_about_places(motion)) if doubt]
-    return replace(motion, origin=replace(origin, warnings=(*origin.warnings, *doubts))) if doubts else motion
-
-
-def _turn(frames: BvhFrames, up: str) -> None:
-    """Rotate the world so that this axis of the file is Y; the rest pose is unchanged."""
-    matrix = matrix_y_up_from(up)
-    frames.root_positions = frames.root_positions @ matrix.T
-    turn = rotations.quaternion_from_matrix(matrix)
-    frames.rotations[:, 0] = rotations.canonical(rotations.multiply(turn, frames.rotations[:, 0]))
-
-
-def _doubt_about_up(motion: Motion) -> str | None:
-    """A warning if the trunk is along X or Z: the person lies down, or another axis is up."""
-    up = _trunk_axis(motion.skeleton, motion.root_positions, motion.rotations)
-    if up in (None, "+Y", "-Y"):
-        return None
-    return f"the trunk points along {up}: the person lies down, or {up} is up here (then give up={up!r})"
-
-
-def _doubt_about_places(motion: Motion) -> str | None:
-    """A warning if the hips are far above any floor for these legs: positions may have another unit than offsets."""
-    leg, height = leg_length(motion.skeleton), float(np.median(motion.root_positions[:, 1]))
-    if leg == 0.0 or height < _HIGH * leg:
-        return None
-    return f"the hips are {height:.3g} m high on legs of {leg:.3g} m: do positions and offsets have the same unit?"
-
-
 def _standing_axis(skeleton: Skeleton, frames: BvhFrames) -> str:
     """The axis along which the body stands: with its rest pose, or on feet near zero; +Y if that is not clear."""
-    moving = _trunk_axis(skeleton, frames.root_positions, frames.rotations)
-    if moving in (None, "+Y", "-Y"):
+    axis = _trunk_axis(skeleton, frames.root_positions, frames.rotations)
+    if axis in (None, "+Y", "-Y"):
         return "+Y"
+    up = matrix_y_up_from(axis)[1]
     still = np.zeros((1, 3)), np.tile(rotations.IDENTITY, (1, len(skeleton), 1))
-    if _trunk_axis(skeleton, *still) == moving and _legs_below(
-        _some_places(skeleton, *still), skeleton, moving
-    ):
-        return moving
-    return moving if stands_at_rest(skeleton) and _on_its_feet(skeleton, frames, moving) else "+Y"
-
-
-def _legs_below(points: Float[Array, "_ joints 3"], skeleton: Skeleton, axis: str) -> bool:
-    """Whether both legs point down along this axis, as a person's do and a quadruped's do not."""
-    if not {"left_thigh", "left_foot", "right_thigh", "right_foot"} <= set(skeleton.roles):
-        return False
-    legs = [
-        points[0, skeleton.index(f"{side}_foot")] - points[0, skeleton.index(f"{side}_thigh")]
-        for side in SIDES
-    ]
-    down = -matrix_y_up_from(axis)[1]
-    return all(float(leg @ down) > _ALONG_AN_AXIS * float(np.linalg.norm(leg)) for leg in legs)
-
-
-def _on_its_feet(skeleton: Skeleton, frames: BvhFrames, axis: str) -> bool:
-    """Whether along this axis the feet are always near zero with the pelvis above, and along Y it cannot be lying."""
-    points = _some_places(skeleton, frames.root_positions, frames.rotations)
-    along = points @ matrix_y_up_from(axis)[1]
-    stature = skeleton.height
+    has_legs = {"left_thigh", "left_foot", "right_thigh", "right_foot"} <= set(skeleton.roles)
+    if has_legs and _trunk_axis(skeleton, *still) == axis:
+        points = _some_places(skeleton, *still)[0]
+        legs = [
+            points[skeleton.index(f"{side}_foot")] - points[skeleton.index(f"{side}_thigh")] for side in SIDES
+        ]
+        if all(float(leg @ -up) > _ALONG_AN_AXIS * float(np.linalg.norm(leg)) for leg in legs):
+            return axis  # both legs point down along it, as a person's do and a quadruped's do not
+    if not stands_at_rest(skeleton):
+        return "+Y"
+    # Along this axis the feet must always be near zero with the pelvis above, and along Y it cannot be lying.
+    points, stature = _some_places(skeleton, frames.root_positions, frames.rotations), skeleton.height
+    along = points @ up
     feet = along[:, [skeleton.index(f"{side}_foot") for side in SIDES]].min(axis=1)
     pelvis = points[:, skeleton.index("pelvis"), 1]
     lying = np.all((pelvis > 0.04 * stature) & (pelvis < 0.3 * stature))
     above = along[:, skeleton.index("pelvis")] - feet
-    return bool(np.all(np.abs(feet) < 0.2 * stature) and np.all(above > 0.35 * stature) and not lying)
+    on_its_feet = np.all(np.abs(feet) < 0.2 * stature) and np.all(above > 0.35 * stature) and not lying
+    return axis if on_its_feet else "+Y"
 
 
 def _trunk_axis(
@@ -199,46 +191,7 @@ def _some_places(
     return world_transforms(skeleton, roots[some], turns[some])[0]
 
 
-def _frame_rate(frame_time: float) -> float:
-    """Frames per second; rounded if the printed frame time is a truncated whole rate."""
-    rate = 1.0 / frame_time
-    whole = round(rate)
-    return float(whole) if whole and abs(rate - whole) <= _RATE_TOLERANCE * whole else rate
-
-
-def _warnings(header: Header, frames: BvhFrames) -> Iterator[str]:
-    yield from header.warnings
-    twice = [
-        f"{node.name} ({node.order()})" for node in header.nodes if len(set(node.order())) < len(node.order())
-    ]
-    if twice:
-        yield f"joints with a rotation channel twice: {', '.join(twice[:5])}; they were read as written"
-    present = len(frames.rotations)
-    if present != header.frames:
-        yield f"the file declares {header.frames} frames and holds {present}; all {present} were read"
-    yield from frames.warnings
-
-
 # --- writing -------------------------------------------------------------------------------------------------------
-
-
-def _depth_first(skeleton: Skeleton) -> list[int]:
-    """Joint indices in the order of the file's nested braces."""
-    found, waiting = [], [0]
-    while waiting:
-        joint = waiting.pop()
-        found.append(joint)
-        waiting.extend(reversed(skeleton.children[joint]))
-    return found
-
-
-def _root_offset(motion: Motion, metres: float) -> str | None:
-    """Zeros that state the unit, unless the size of the body in the file clearly suggests it."""
-    body = motion.skeleton
-    shown = Skeleton(body.names, body.parents, body.offsets / metres, body.orders)
-    guess = choose_unit(shown, motion.root_positions / metres)
-    clear = np.isclose(guess.metres, metres, atol=0.0) and not guess.warnings
-    return None if clear else stating_zeros(metres)
 
 
 def _hierarchy_lines(skeleton: Skeleton, joints: list[int], offsets: list[str]) -> Iterator[str]:
@@ -247,11 +200,16 @@ def _hierarchy_lines(skeleton: Skeleton, joints: list[int], offsets: list[str]) 
         while open_joints and open_joints[-1] != skeleton.parents[joint]:
             open_joints.pop()
             yield "\t" * len(open_joints) + "}\n"
-        indent = "\t" * len(open_joints)
-        yield f"{indent}{_title(skeleton, joint)}\n{indent}{{\n"
-        yield f"{indent}\tOFFSET {offsets[joint]}\n"
-        if _has_channels(skeleton, joint):
-            yield f"{indent}\tCHANNELS {_channel_names(skeleton, joint)}\n"
+        indent, channels = "\t" * len(open_joints), _has_channels(skeleton, joint)
+        name = "_".join(skeleton.names[joint].replace("{", " ").replace("}", " ").split())
+        yield (
+            f"{indent}{f'JOINT {name}' if joint else f'ROOT {name}'}\n" if channels else f"{indent}End Site\n"
+        )
+        yield f"{indent}{{\n{indent}\tOFFSET {offsets[joint]}\n"
+        if channels:
+            count = "3" if joint else "6 Xposition Yposition Zposition"
+            turns = " ".join(f"{axis}rotation" for axis in _written_order(skeleton.orders[joint]))
+            yield f"{indent}\tCHANNELS {count} {turns}\n"
         open_joints.append(joint)
     for depth in reversed(range(len(open_joints))):
         yield "\t" * depth + "}\n"
@@ -261,20 +219,8 @@ def _numbers(values: Float[Array, "3"], decimals: int) -> str:
     return " ".join(f"{value:.{decimals}f}" for value in values)
 
 
-def _title(skeleton: Skeleton, joint: int) -> str:
-    if not _has_channels(skeleton, joint):
-        return "End Site"
-    name = "_".join(skeleton.names[joint].replace("{", " ").replace("}", " ").split())
-    return f"{'ROOT' if joint == 0 else 'JOINT'} {name}"
-
-
 def _has_channels(skeleton: Skeleton, joint: int) -> bool:
     return joint == 0 or bool(skeleton.orders[joint]) or bool(skeleton.children[joint])
-
-
-def _channel_names(skeleton: Skeleton, joint: int) -> str:
-    turns = " ".join(f"{axis}rotation" for axis in _written_order(skeleton.orders[joint]))
-    return f"6 Xposition Yposition Zposition {turns}" if joint == 0 else f"3 {turns}"
 
 
 def _written_order(order: str) -> str:
@@ -283,15 +229,64 @@ def _written_order(order: str) -> str:
     return kept + "".join(axis for axis in _AXES if axis not in kept)
 
 
-def _rows(motion: Motion, joints: list[int], *, scale: float, decimals: int) -> Iterator[str]:
-    turning = [joint for joint in joints if _has_channels(motion.skeleton, joint)]
-    angles = np.empty((len(motion), len(turning), 3))
-    orders = [_written_order(motion.skeleton.orders[joint]) for joint in turning]
-    for order in set(orders):
-        places = [place for place, other in enumerate(orders) if other == order]
-        quaternions = motion.rotations[:, [turning[place] for place in places]]
-        euler = rotations.euler_from_quaternion(quaternions, order)
-        angles[:, places] = np.degrees(np.unwrap(euler, axis=0))
-    table = np.concatenate([motion.root_positions * scale, angles.reshape(len(motion), -1)], axis=1)
-    row_format = " ".join([f"%.{decimals}f"] * table.shape[1]) + "\n"
-    return (row_format % tuple(row) for row in table.tolist())
+# --- the T-pose that some conversions (CMU's to BVH) add before a recording ------------------------------------------
+
+_STRAIGHT = np.cos(np.radians(20.0))  # smallest cosine between limbs and the axes of the T
+_LEAST_JUMP = np.radians(2.0)  # mean over joints: more than people rotate all of them in one recorded frame
+_JUMP_OVER_USUAL = 4.0
+_LATER_FRAMES = 30
+
+
+def without_added_tpose(motion: Motion) -> Motion:
+    """The motion without an added T-pose, if there is one; noted in the origin."""
+    added = added_frames(motion)
+    if added == 0:
+        return motion
+    blank = {1: "", 2: ", as was the blank frame after it"}.get(
+        added, f", as were the {added - 1} blank frames after it"
+    )
+    note = f"the first frame is a T-pose that is not part of the motion; it was left out{blank}"
+    origin = replace(motion.origin, dropped_first_frame=True, warnings=(*motion.origin.warnings, note))
+    return replace(motion[added:], origin=origin)
+
+
+def added_frames(motion: Motion) -> int:
+    """The number of added frames: none, or a T-pose and any blank frames (lost data) after it."""
+    if len(motion) < 2 or not stands_in_tpose(motion):
+        return 0
+    later = motion[1:]
+    shown = np.any(later.root_positions != 0, axis=-1) | np.any(later.rotations[..., 1:] != 0, axis=(-2, -1))
+    if not shown.any():
+        return 0
+    first = 1 + int(np.argmax(shown))
+    # The joints must rotate much further from frame 0 to that frame than between later frames.
+    frames = [0, *range(first, min(first + _LATER_FRAMES, len(motion)))]
+    turns = motion.rotations[frames][:, ~motion.skeleton.is_end_site]
+    steps = np.mean(rotations.geodesic_distance(turns[:-1], turns[1:]), axis=-1)
+    usual = float(np.median(steps[1:])) if len(steps) > 1 else 0.0
+    return first if steps[0] > max(_LEAST_JUMP, _JUMP_OVER_USUAL * usual) else 0
+
+
+def stands_in_tpose(motion: Motion, frame: int = 0) -> bool:
+    """Whether the arms point sideways and away from each other and the legs down, all straight."""
+    from poise.skeleton.kinematics import world_transforms
+
+    roles = motion.skeleton.roles
+    if any(
+        f"{side}_{part}" not in roles for side in SIDES for part in ("upper_arm", "hand", "thigh", "foot")
+    ):
+        return False
+    points, _ = world_transforms(motion.skeleton, motion.root_positions[frame], motion.rotations[frame])
+    arms = [_direction(motion, points, f"{side}_upper_arm", f"{side}_hand") for side in SIDES]
+    legs = [_direction(motion, points, f"{side}_thigh", f"{side}_foot") for side in SIDES]
+    level = all(abs(arm[1]) < np.sqrt(1 - _STRAIGHT**2) for arm in arms)
+    return bool(level and arms[0] @ arms[1] < -_STRAIGHT and all(-leg[1] > _STRAIGHT for leg in legs))
+
+
+def _direction(motion: Motion, points: Float[Array, "joints 3"], upper: str, lower: str) -> Float[Array, "3"]:
+    """The direction from one role's joint to another's, shortened according to the bend of the limb between them."""
+    joints = path(motion.skeleton, motion.skeleton.index(upper), motion.skeleton.index(lower))
+    if not joints:  # roles given by hand contradict the tree
+        return np.zeros(3)
+    length = float(np.linalg.norm(np.diff(points[joints], axis=0), axis=1).sum())
+    return np.asarray(points[joints[-1]] - points[joints[0]]) / max(length, 1e-12)

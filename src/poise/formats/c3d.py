@@ -14,33 +14,20 @@ from types import ModuleType
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 
 from poise.errors import InvalidValueError, MissingExtraError, ParseError, UnknownNameError
 from poise.formats.apart import arrays_of
 from poise.formats.c3d_layout import OddLayoutError, check_layout
 from poise.formats.files import existing_file, replacing, scratch_folder
-from poise.formats.laboratory import (
-    UP_AXES,
-    chosen_up,
-    matrix_y_up_from,
-    stated_unit,
-    world_from_laboratory,
-)
+from poise.formats.laboratory import UP_AXES, chosen_up, matrix_y_up_from, stated_unit, y_up
 from poise.formats.text import unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
-from poise.motion.motion import Origin
 from poise.types import Array
 
 _UNLABELLED = "*"
-_NOT_POSITIONS = (
-    "ANGLES",
-    "FORCES",
-    "MOMENTS",
-    "POWERS",
-    "SCALARS",
-)  # label lists of other quantities
+_NOT_POSITIONS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")  # label lists of other quantities
 _OF_EVENTS = ("LABELS", "CONTEXTS", "SUBJECTS", "DESCRIPTIONS")
 _OURS = "Poise"
 _MILLIMETRES = 1000.0
@@ -64,7 +51,21 @@ def read(
     several, `subject` selects one. Points without a label are left out unless `keep_unlabelled`.
     """
     file = existing_file(path)
-    content, oddities = _load_whatever(file)
+    oddities: tuple[str, ...] = ()
+    try:
+        content = _load(file)
+    except OddLayoutError as error:
+        # In another process, ezc3d, which is compiled and does not check its input, may crash, hang or exhaust memory.
+        # What it does not support (SGI's numbers, records of odd types) is read by the pure Python package c3d.
+        _ezc3d()
+        arrays = arrays_of("c3d", file, reason=error.message)
+        points, residuals = arrays.pop("points"), arrays.pop("residuals")
+        if points.ndim != 3 or points.shape[1] == 0 or points.nbytes > 32 * file.stat().st_size:
+            raise ParseError(error.message, path=file) from error
+        group = {name: {"value": value.tolist()} for name, value in arrays.items()}
+        data = {"points": points, "meta_points": {"residuals": residuals[None]}}
+        content = {"parameters": {"POINT": group}, "data": data}
+        oddities = (f"the file is not valid C3D ({error.message}); its points were read anyway",)
     labels = _labels(content)
     kept, warnings = _kept_points(content, labels, keep_unlabelled=keep_unlabelled)
     if not kept:
@@ -73,25 +74,18 @@ def read(
     kept = [kept[k] for k in chosen]
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
     points, residuals = _points(content, kept)
-    points, up_reason = world_from_laboratory(
-        names,
-        points * unit.metres,
-        given_up=up,
-        stated_up=_screen_up(content),
-        sure=_is_ours(content),
-        default_up="+Z",
+    points *= unit.metres
+    axis, why = chosen_up(
+        names, points, given_up=up, stated_up=_screen_up(content), sure=_is_ours(content), default_up="+Z"
     )
-    origin = Origin(
-        path=str(file),
-        format="c3d",
-        metres_per_unit=unit.metres,
-        units=unit.name,
-        units_reason=unit.reason,
-        frames_in_file=len(points),
-        notes=(up_reason,),
-        warnings=(*oddities, *warnings, *subject_warnings, *_absence(points)),
-    )
-    rate = _rate(content, path=file)
+    points = y_up(points, axis)
+    absence = ("every marker is missing in every frame",) if np.isnan(points).all() else ()
+    doubts = (*oddities, *warnings, *subject_warnings, *absence)
+    origin = unit.origin(file, "c3d", len(points), notes=[f"{axis} is up: {why}"], warnings=doubts)
+    rates = _values(content, "RATE")
+    rate = float(rates[0]) if rates else 0.0
+    if not (np.isfinite(rate) and rate > 0):
+        raise ParseError(f"POINT:RATE must be above zero; got {rate}", path=file)
     return Markers(names, points, rate, residuals=residuals * unit.metres, name=file.stem, origin=origin)
 
 
@@ -105,7 +99,8 @@ def write(
     """Write markers as C3D, Z up, in millimetres or another named unit.
 
     `analogs` is a C3D file whose analog channels and events are kept, and its frame that is the first one here. Gaps
-    get the residual -1. A residual of 0 marks a filled point, and is used for all if the markers have no residuals.
+    get the residual -1. A residual of 0 marks a filled point, and is used for all if the markers have no residuals. A
+    file has seven bits for each: they are rounded up, so that measured points differ from filled points and gaps.
     """
     if not isinstance(markers, Markers):
         raise InvalidValueError(f"a C3D file holds markers; got {type(markers).__name__}")
@@ -121,11 +116,19 @@ def write(
     content.add_parameter("POINT", "X_SCREEN", ["+X"])
     content.add_parameter("POINT", "Y_SCREEN", ["+Z"])
     content.add_parameter("MANUFACTURER", "SOFTWARE", [_OURS])
-    residuals, step = _stored_residuals(markers)
+    gaps = np.isnan(markers.points).any(axis=2)
+    given = np.zeros(gaps.shape) if markers.residuals is None else markers.residuals
+    measured = np.nan_to_num(given) * _MILLIMETRES
+    step = max(float(measured.max()) / _MOST_RESIDUAL_STEPS, _LEAST_RESIDUAL_STEP)
+    steps = np.ceil(np.round(measured / step, 9))
+    residuals = np.where(gaps, -1.0, (steps + _SAME_STEP) * step).T[None]
     scale = 1.0 / (_MILLIMETRES * metres_per_unit(units))
     group["SCALE"]["value"] = [-step * scale]  # negative: coordinates are stored as floats
-    content["data"]["points"] = _laboratory_points(markers)
-    content["data"]["points"][:3] *= scale
+    turned = markers.points @ matrix_y_up_from("+Z") * _MILLIMETRES
+    points = np.ones((4, len(markers.labels), len(markers)))
+    points[:3] = np.where(gaps[..., None], 0.0, turned).transpose(2, 1, 0)
+    points[:3] *= scale
+    content["data"]["points"] = points
     content["data"]["meta_points"]["residuals"] = np.where(residuals < 0.0, residuals, residuals * scale)
     if analogs is not None:
         _keep_others(content, *analogs, frames=len(markers))
@@ -138,40 +141,27 @@ def _keep_others(content: Any, source: Path, first: int, *, frames: int) -> None
         other = _load(source)
     except OddLayoutError:  # its reader has already warned
         return
-    _keep_analogs(content, other, first, frames=frames)
-    _keep_events(content, other, first, frames=frames)
-
-
-def _keep_events(content: Any, other: Any, first: int, *, frames: int) -> None:
-    """Copy the events during a range of frames; C3D counts their times from frame 1."""
-    group, rate = (
-        other["parameters"].get("EVENT", {}),
-        float(content["parameters"]["POINT"]["RATE"]["value"][0]),
-    )
-    times = np.atleast_2d(np.asarray(group.get("TIMES", {}).get("value", ()), dtype=np.float64))
-    if times.shape[0] != 2:
-        return
-    at = 60.0 * times[0] + times[1] - (other["header"]["points"]["first_frame"] + first) / rate
-    kept = np.flatnonzero((at > -1e-6) & (at < frames / rate))
-    content.add_parameter("EVENT", "USED", [len(kept)])
-    content.add_parameter("EVENT", "TIMES", np.stack([np.zeros(len(kept)), np.maximum(at[kept], 0.0)]))
-    for name in _OF_EVENTS:
-        values = group.get(name, {}).get("value", ())
-        if len(values) >= times.shape[1]:
-            content.add_parameter("EVENT", name, [_readable(values[k]) for k in kept])
-
-
-def _keep_analogs(content: Any, other: Any, first: int, *, frames: int) -> None:
     samples, group = other["data"]["analogs"], other["parameters"]["ANALOG"]
-    if samples.shape[1] == 0:
-        return
-    each = samples.shape[2] // other["data"]["points"].shape[2]
-    content["data"]["analogs"] = samples[:, :, first * each : (first + frames) * each]
-    own = content["parameters"]["ANALOG"]
-    own["RATE"]["value"] = [content["parameters"]["POINT"]["RATE"]["value"][0] * each]
-    for name in ("LABELS", "DESCRIPTIONS", "UNITS"):
-        if name in group:
-            own[name]["value"] = [_readable(text) for text in group[name]["value"]][: samples.shape[1]]
+    rate = float(content["parameters"]["POINT"]["RATE"]["value"][0])
+    if samples.shape[1]:
+        each = samples.shape[2] // other["data"]["points"].shape[2]
+        content["data"]["analogs"] = samples[:, :, first * each : (first + frames) * each]
+        own = content["parameters"]["ANALOG"]
+        own["RATE"]["value"] = [rate * each]
+        for name in ("LABELS", "DESCRIPTIONS", "UNITS"):
+            if name in group:
+                own[name]["value"] = [_readable(text) for text in group[name]["value"]][: samples.shape[1]]
+    group = other["parameters"].get("EVENT", {})
+    times = np.atleast_2d(np.asarray(group.get("TIMES", {}).get("value", ()), dtype=np.float64))
+    if times.shape[0] == 2:  # C3D counts the times of events from frame 1
+        at = 60.0 * times[0] + times[1] - (other["header"]["points"]["first_frame"] + first) / rate
+        kept = np.flatnonzero((at > -1e-6) & (at < frames / rate))
+        content.add_parameter("EVENT", "USED", [len(kept)])
+        content.add_parameter("EVENT", "TIMES", np.stack([np.zeros(len(kept)), np.maximum(at[kept], 0.0)]))
+        for name in _OF_EVENTS:
+            values = group.get(name, {}).get("value", ())
+            if len(values) >= times.shape[1]:
+                content.add_parameter("EVENT", name, [_readable(values[k]) for k in kept])
 
 
 def write_filled(
@@ -185,8 +175,9 @@ def write_filled(
 ) -> int:
     """Write a C3D file again with its gaps filled from markers read from it; everything else is unchanged.
 
-    Only unseen points change, to the markers' points that are not missing, with their residuals; `units`, `up` and
-    `subject` must be those of the reading. Returns the number of filled points.
+    Only unseen points change, to the markers' points that are not missing, with their residuals, whose step grows if
+    the largest would not fit; `units`, `up` and `subject` must be those of the reading. Returns the number of filled
+    points.
     """
     file = existing_file(source)
     content = _load(file)
@@ -196,14 +187,8 @@ def write_filled(
     numbers = {name: kept[k] for name, k in zip(names, chosen, strict=True)}
     unit = stated_unit(_text(content, "UNITS") or "mm", given=units, path=file)
     own, _ = _points(content, list(numbers.values()))
-    axis, _ = chosen_up(
-        names,
-        own * unit.metres,
-        given_up=up,
-        stated_up=_screen_up(content),
-        sure=_is_ours(content),
-        default_up="+Z",
-    )
+    points, screen = own * unit.metres, _screen_up(content)
+    axis, _ = chosen_up(names, points, given_up=up, stated_up=screen, sure=_is_ours(content), default_up="+Z")
     count = 0
     for column, label in enumerate(markers.labels):
         number = numbers[label]
@@ -215,7 +200,13 @@ def write_filled(
             0.0 if markers.residuals is None else markers.residuals[frames, column] / unit.metres
         )
         count += len(frames)
-    _make_room(content)
+    residuals, group = content["data"]["meta_points"]["residuals"], content["parameters"]["POINT"]
+    (scale, *_) = group["SCALE"]["value"]
+    step = max(float(residuals.max()) / _MOST_RESIDUAL_STEPS, abs(float(scale)))
+    if scale < 0:
+        group["SCALE"]["value"] = [-step]
+        positive = residuals > 0  # rounded up, so that none becomes zero
+        residuals[positive] = (np.ceil(np.round(residuals[positive] / step, 6)) + _SAME_STEP) * step
     _save(content, path)
     return count
 
@@ -236,24 +227,9 @@ def _save(content: Any, path: str | os.PathLike[str]) -> None:
     with scratch_folder() as folder, replacing(path, "wb") as opened:
         written = folder / "markers.c3d"  # ezc3d writes to a file name, not to an open file
         content.write(str(written))
-        opened.write(_with_scale(written.read_bytes(), content["parameters"]["POINT"]["SCALE"]["value"][0]))
-
-
-def _with_scale(data: bytes, scale: float) -> bytes:
-    """The file with POINT:SCALE in its header too: ezc3d writes -1 there, and other readers compare the two."""
-    return data[:12] + struct.pack("<f", scale) + data[16:]
-
-
-def _load_whatever(file: Path) -> tuple[Any, tuple[str, ...]]:
-    """The content of a file; one with an odd layout is read in a separate process, with a warning."""
-    try:
-        return _load(file), ()
-    except OddLayoutError as error:
-        _ezc3d()
-        reason = error.message
-        return load_apart(file, reason), (
-            f"the file is not valid C3D ({reason}); its points were read anyway",
-        )
+        data, (scale, *_) = written.read_bytes(), content["parameters"]["POINT"]["SCALE"]["value"]
+        # ezc3d writes the scale -1 into the header, and other readers compare it with POINT:SCALE.
+        opened.write(data[:12] + struct.pack("<f", scale) + data[16:])
 
 
 def _load(file: Path) -> Any:
@@ -273,14 +249,6 @@ def _values(content: Any, name: str) -> list[Any]:
 def _text(content: Any, name: str) -> str:
     values = _values(content, name)
     return str(values[0]).strip() if values else ""
-
-
-def _rate(content: Any, *, path: Path) -> float:
-    values = _values(content, "RATE")
-    rate = float(values[0]) if values else 0.0
-    if not (np.isfinite(rate) and rate > 0):
-        raise ParseError(f"POINT:RATE must be above zero; got {rate}", path=path)
-    return rate
 
 
 # --- labels and subjects -------------------------------------------------------------------------------------------
@@ -336,11 +304,8 @@ def _subjects(
         raise UnknownNameError("subject", subject, subjects or ("(labels have no prefix)",))
     if subject is None and len(subjects) > 1:
         names = ", ".join(subjects)
-        return (
-            labels,
-            list(range(len(labels))),
-            (f"markers of several subjects: {names}; subject= picks one",),
-        )
+        several = f"markers of several subjects: {names}; subject= picks one"
+        return labels, list(range(len(labels))), (several,)
     chosen = [k for k, prefix in enumerate(prefixes) if subject in (None, prefix)]
     bare = [labels[k].removeprefix(f"{prefixes[k]}:") or labels[k] for k in chosen]
     return unique_names(bare), chosen, ()
@@ -355,21 +320,10 @@ def _points(
     """Points and residuals in the file's unit and axes; both are NaN if a point was not seen."""
     points = content["data"]["points"][:3, kept].transpose(2, 1, 0).astype(np.float64)
     residuals = content["data"]["meta_points"]["residuals"][0, kept].T.astype(np.float64)
-    unseen = _unseen(points, residuals)
+    unseen = (residuals < 0) | np.all(points == 0, axis=2) | ~np.all(np.isfinite(points), axis=2)
     points[unseen] = np.nan
     residuals[unseen] = np.nan
     return points, residuals
-
-
-def _absence(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]:
-    return ("every marker is missing in every frame",) if np.isnan(points).all() else ()
-
-
-def _unseen(
-    points: Float[Array, "frames markers 3"], residuals: Float[Array, "frames markers"]
-) -> Bool[Array, "frames markers"]:
-    at_origin = np.all(points == 0, axis=2)
-    return (residuals < 0) | at_origin | ~np.all(np.isfinite(points), axis=2)
 
 
 def _screen_up(content: Any) -> str | None:
@@ -379,58 +333,3 @@ def _screen_up(content: Any) -> str | None:
 
 def _is_ours(content: Any) -> bool:
     return bool(content["parameters"].get("MANUFACTURER", {}).get("SOFTWARE", {}).get("value") == [_OURS])
-
-
-def _laboratory_points(markers: Markers) -> Float[Array, "4 markers frames"]:
-    """Points in millimetres with Z up, in ezc3d's layout, zero at the gaps."""
-    points = np.ones((4, len(markers.labels), len(markers)))
-    turned = markers.points @ matrix_y_up_from("+Z") * _MILLIMETRES
-    points[:3] = np.where(_gaps(markers)[..., None], 0.0, turned).transpose(2, 1, 0)
-    return points
-
-
-def _stored_residuals(markers: Markers) -> tuple[Float[Array, "1 markers frames"], float]:
-    """Residuals in millimetres and the size of their last bit: a C3D file has seven bits for each.
-
-    They are rounded up, so that measured points differ from filled points (0) and from gaps (-1).
-    """
-    given = np.zeros(markers.points.shape[:2]) if markers.residuals is None else markers.residuals
-    measured = np.nan_to_num(given) * _MILLIMETRES
-    step = max(float(measured.max()) / _MOST_RESIDUAL_STEPS, _LEAST_RESIDUAL_STEP)
-    steps = np.ceil(np.round(measured / step, 9))
-    residuals = np.where(_gaps(markers), -1.0, (steps + _SAME_STEP) * step)
-    return residuals.T[None], step
-
-
-def _make_room(content: Any) -> None:
-    """Enlarge the step of the residuals if the largest would not fit; round up, so that none becomes zero."""
-    residuals, scale = (
-        content["data"]["meta_points"]["residuals"],
-        content["parameters"]["POINT"]["SCALE"]["value"],
-    )
-    step = max(float(residuals.max()) / _MOST_RESIDUAL_STEPS, abs(float(scale[0])))
-    if scale[0] < 0:
-        content["parameters"]["POINT"]["SCALE"]["value"] = [-step]
-        positive = residuals > 0
-        residuals[positive] = (np.ceil(np.round(residuals[positive] / step, 6)) + _SAME_STEP) * step
-
-
-def _gaps(markers: Markers) -> Bool[Array, "frames markers"]:
-    return np.isnan(markers.points).any(axis=2)
-
-
-# --- files that do not follow the format, read in a separate process -------------------------------------------------
-#
-# ezc3d is compiled and does not check its input: in another process it may crash, hang or exhaust memory without harm.
-# What it does not support (SGI's numbers, records of odd types) is read by the pure Python package c3d.
-
-
-def load_apart(file: Path, reason: str) -> dict[str, Any]:
-    """The contents of a file in ezc3d's form, from whichever library can read it; raise with the reason if none can."""
-    arrays = arrays_of("c3d", file, reason=reason)
-    points, residuals = arrays.pop("points"), arrays.pop("residuals")
-    if points.ndim != 3 or points.shape[1] == 0 or points.nbytes > 32 * file.stat().st_size:
-        raise ParseError(reason, path=file)
-    group = {name: {"value": value.tolist()} for name, value in arrays.items()}
-    data = {"points": points, "meta_points": {"residuals": residuals[None]}}
-    return {"parameters": {"POINT": group}, "data": data}

@@ -31,22 +31,17 @@ def _by_c3d(file: str) -> dict[str, Any]:
     with open(file, "rb") as opened:
         reader = c3d.Reader(opened)
         frames = np.stack([points for _, points, _ in reader.read_frames()]).astype(np.float64)
-        units, screen = (_text(reader, name) for name in ("POINT:UNITS", "POINT:Y_SCREEN"))
+        found = {name: reader.get(f"POINT:{name}") for name in ("UNITS", "Y_SCREEN")}
+        texts = {name: str(one.string_value).strip() if one else "" for name, one in found.items()}
         labels, rate = [label.strip() for label in reader.point_labels], float(reader.point_rate)
     return {
-        "LABELS": np.array(labels), "RATE": np.array([rate]), "UNITS": np.array([units]),
-        "Y_SCREEN": np.array([screen]),
+        "LABELS": np.array(labels), "RATE": np.array([rate]), **{k: np.array([v]) for k, v in texts.items()},
         "points": frames[:, :, :3].transpose(2, 1, 0), "residuals": frames[:, :, 3].T,
     }  # fmt: skip
 
 
-def _text(reader: Any, name: str) -> str:
-    found = reader.get(name)
-    return str(found.string_value).strip() if found is not None else ""
-
-
 def _data(file: str, shape: tuple[int, ...]) -> dict[str, Any]:
-    """The points of a file from its header and length; empty if these are inconsistent.
+    """The points of a file in ezc3d's layout, from its header and length; empty if these are inconsistent.
 
     Libraries take the number of analog values from the parameters. If that differs from the bytes between the points
     of two frames, they return shifted points.
@@ -61,24 +56,14 @@ def _data(file: str, shape: tuple[int, ...]) -> dict[str, Any]:
     for values in (analogs, analogs * samples, 0):
         size = width * (4 * points + values)
         if 0 <= len(data) - frames * size < _BLOCK:
-            return _decoded(
-                np.frombuffer(data[: frames * size], np.uint8).reshape(frames, size), points, scale, processor
-            )
+            rows = np.frombuffer(data[: frames * size], np.uint8).reshape(frames, size)
+            kept = np.ascontiguousarray(rows[:, : 4 * points * width]).tobytes()
+            found = _numbers(kept, processor) if width == 4 else np.frombuffer(kept, f"{order}i2")
+            found = found.astype(np.float64).reshape(len(rows), points, 4)
+            places, masks = found[..., :3] * (1.0 if width == 4 else scale), found[..., 3]
+            residuals = np.where(masks < 0.0, -1.0, np.mod(np.nan_to_num(masks), 256.0) * abs(scale))
+            return {"points": places.transpose(2, 1, 0), "residuals": residuals.T}
     return {}
-
-
-def _decoded(rows: Any, points: int, scale: float, processor: int) -> dict[str, Any]:
-    """Rows of bytes, one per frame, as points and residuals in ezc3d's layout."""
-    width = 4 if scale < 0.0 else 2
-    raw = np.ascontiguousarray(rows[:, : 4 * points * width]).tobytes()
-    if width == 4:
-        found = _numbers(raw, processor).astype(np.float64)
-    else:
-        found = np.frombuffer(raw, ">i2" if processor == _MIPS else "<i2").astype(np.float64)
-    found = found.reshape(len(rows), points, 4)
-    places, masks = found[..., :3] * (1.0 if width == 4 else scale), found[..., 3]
-    residuals = np.where(masks < 0.0, -1.0, np.mod(np.nan_to_num(masks), 256.0) * abs(scale))
-    return {"points": places.transpose(2, 1, 0), "residuals": residuals.T}
 
 
 def _numbers(raw: bytes, processor: int) -> Any:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from math import prod
 from pathlib import Path
 
@@ -63,59 +64,42 @@ class _Header:
     data_block: int
     samples_per_frame: int
 
-    @property
-    def bytes_per_frame(self) -> int:
-        width = 4 if self.holds_floats else 2
-        return width * (4 * self.points + self.analog_values)
-
 
 def check_layout(path: Path) -> None:
     """Raise a ParseError unless the file has the layout of a C3D file and everything it declares."""
-    content = path.read_bytes()
-    section, processor = _parameter_section(content, path=path)
+    content, fail = path.read_bytes(), partial(ParseError, path=path)
+    if len(content) < 2 or content[1] != _MAGIC:
+        raise fail("not a C3D file: the second byte is not 0x50")
+    start = (content[0] - 1) * _BLOCK
+    if content[0] < 2 or len(content) < start + 4:
+        raise fail(f"the parameters are declared in block {content[0]}, outside the file")
+    blocks, processor = content[start + 2], content[start + 3]
+    if processor not in _BYTE_ORDERS:
+        raise fail(f"unknown processor {processor}; a C3D file has 84, 85 or 86")
+    end = start + blocks * _BLOCK
+    if blocks == 0 or end > len(content):
+        raise fail(f"the {blocks} blocks of parameters do not fit into the file")
     order = _BYTE_ORDERS[processor]
-    header = _header(content, processor, path=path)
-    groups, parameters = _records(section, order, path=path)
-    _check_parameters(groups, parameters, path=path)
-    stated = {(groups[item.group], item.name): item for item in parameters}
+    points, analogs, first, last, _ = struct.unpack(f"{order}5H", content[2:12])
+    data_block, samples = struct.unpack(f"{order}2H", content[16:20])
+    events = struct.unpack(f"{order}H", content[300:302])[0]
+    if points == 0 or last < first or data_block < 2:
+        raise fail(f"{points} points in frames {first} to {last}: no motion")
+    if not any(content[12:16]):
+        raise fail("the scale factor must not be zero")
+    if events > _MOST_EVENTS:
+        raise fail(f"the header states {events} events; at most {_MOST_EVENTS} fit")
+    holds_floats = content[_SIGN_BYTES[processor]] >= _SIGN_BIT
+    header = _Header(points, analogs, first, last, holds_floats, data_block, samples)
+    stated = _parameters(content[start + 4 : end], order, path=path)
     for name in _NEEDED:
         if ("POINT", name) not in stated:
             raise OddLayoutError(f"there is no POINT:{name}; a C3D file must have one", path=path)
     _check_counts(header, stated, order, size=len(content), path=path)
 
 
-def _parameter_section(content: bytes, *, path: Path) -> tuple[bytes, int]:
-    """The bytes of the groups and parameters, and the kind of processor that wrote them."""
-    if len(content) < 2 or content[1] != _MAGIC:
-        raise ParseError("not a C3D file: the second byte is not 0x50", path=path)
-    start = (content[0] - 1) * _BLOCK
-    if content[0] < 2 or len(content) < start + 4:
-        raise ParseError(f"the parameters are declared in block {content[0]}, outside the file", path=path)
-    blocks, processor = content[start + 2], content[start + 3]
-    if processor not in _BYTE_ORDERS:
-        raise ParseError(f"unknown processor {processor}; a C3D file has 84, 85 or 86", path=path)
-    end = start + blocks * _BLOCK
-    if blocks == 0 or end > len(content):
-        raise ParseError(f"the {blocks} blocks of parameters do not fit into the file", path=path)
-    return content[start + 4 : end], processor
-
-
-def _header(content: bytes, processor: int, *, path: Path) -> _Header:
-    order = _BYTE_ORDERS[processor]
-    points, analogs, first, last, _ = struct.unpack(f"{order}5H", content[2:12])
-    data_block, samples = struct.unpack(f"{order}2H", content[16:20])
-    events = struct.unpack(f"{order}H", content[300:302])[0]
-    if points == 0 or last < first or data_block < 2:
-        raise ParseError(f"{points} points in frames {first} to {last}: no motion", path=path)
-    if not any(content[12:16]):
-        raise ParseError("the scale factor must not be zero", path=path)
-    if events > _MOST_EVENTS:
-        raise ParseError(f"the header states {events} events; at most {_MOST_EVENTS} fit", path=path)
-    holds_floats = content[_SIGN_BYTES[processor]] >= _SIGN_BIT
-    return _Header(points, analogs, first, last, holds_floats, data_block, samples)
-
-
-def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str], list[_Parameter]]:
+def _parameters(section: bytes, order: str, *, path: Path) -> dict[tuple[str, str], _Parameter]:
+    """The parameters by the names of their group and their own, checked."""
     groups: dict[int, str] = {}
     parameters: list[_Parameter] = []
     for number, name, body in _chain(section, order, path=path):
@@ -126,7 +110,22 @@ def _records(section: bytes, order: str, *, path: Path) -> tuple[dict[int, str],
             _check_description(name, body, path=path)
         else:
             parameters.append(_parameter(number, name, body, path=path))
-    return groups, parameters
+    stated: dict[tuple[str, str], _Parameter] = {}
+    for item in parameters:
+        key = groups.get(item.group, ""), item.name
+        if item.group not in groups or key in stated:
+            trouble = "is there twice" if item.group in groups else "has no group"
+            raise OddLayoutError(f"the parameter {item.name} {trouble}", path=path)
+        stated[key] = item
+        if groups[item.group] in _TRUSTED_GROUPS:
+            expected = _EXPECTED_TYPES.get(item.name)
+            if expected and item.type not in expected:
+                raise ParseError(
+                    f"the parameter {item.name} has type {item.type}; expected {expected}", path=path
+                )
+            if item.name in _NEVER_EMPTY and not item.content:
+                raise OddLayoutError(f"the parameter {item.name} has no value", path=path)
+    return stated
 
 
 def _chain(section: bytes, order: str, *, path: Path) -> Iterator[tuple[int, str, bytes]]:
@@ -168,28 +167,10 @@ def _check_description(name: str, rest: bytes, *, path: Path) -> None:
         raise ParseError(f"the record {name} is damaged: its description does not fit", path=path)
 
 
-def _check_parameters(groups: dict[int, str], parameters: list[_Parameter], *, path: Path) -> None:
-    seen: set[tuple[int, str]] = set()
-    for item in parameters:
-        if item.group not in groups or (item.group, item.name) in seen:
-            trouble = "is there twice" if item.group in groups else "has no group"
-            raise OddLayoutError(f"the parameter {item.name} {trouble}", path=path)
-        seen.add((item.group, item.name))
-        if groups[item.group] not in _TRUSTED_GROUPS:
-            continue
-        expected = _EXPECTED_TYPES.get(item.name)
-        if expected and item.type not in expected:
-            raise ParseError(
-                f"the parameter {item.name} has type {item.type}; expected {expected}", path=path
-            )
-        if item.name in _NEVER_EMPTY and not item.content:
-            raise OddLayoutError(f"the parameter {item.name} has no value", path=path)
-
-
 def _check_counts(
     header: _Header, stated: dict[tuple[str, str], _Parameter], order: str, *, size: int, path: Path
 ) -> None:
-    """Check that all declared counts of points, channels and frames agree with the file's length."""
+    """Check that all declared counts of points, channels, frames and rotations agree with the file's length."""
     used = _first_integer(stated.get(("POINT", "USED")), order)
     if used != header.points:
         raise ParseError(f"the header has {header.points} points but POINT:USED is {used}", path=path)
@@ -200,26 +181,24 @@ def _check_counts(
             f"{header.analog_values} values a frame",
             path=path,
         )
-    _check_analog_scales(stated, channels=channels, path=path)
-    held = max(0, size - (header.data_block - 1) * _BLOCK) // header.bytes_per_frame
-    frames = max(_stated_frames(header, stated, order))
-    if frames > held:
-        raise ParseError(f"truncated: {frames} frames are declared and {held} are present", path=path)
-    _check_rotations(stated, order, frames=frames, size=size, path=path)
-
-
-def _check_analog_scales(stated: dict[tuple[str, str], _Parameter], *, channels: int, path: Path) -> None:
-    """Check that analog channels have scales and offsets, up to the most that one parameter can list."""
     for name, needed in (("GEN_SCALE", 1), ("SCALE", channels), ("OFFSET", channels)):
         item = stated.get(("ANALOG", name))
         listed = len(item.content) // _TYPE_SIZES[item.type] if item else 0
         if channels and listed < min(needed, _MOST_LISTED):
             raise OddLayoutError(f"ANALOG:{name} lists {listed} values for {channels} channels", path=path)
-
-
-def _check_rotations(
-    stated: dict[tuple[str, str], _Parameter], order: str, *, frames: int, size: int, path: Path
-) -> None:
+    # Two bytes hold up to 65,535 frames, so longer recordings declare theirs only in TRIAL.
+    counts = [header.last_frame - header.first_frame + 1]
+    start, end = stated.get(("TRIAL", "ACTUAL_START_FIELD")), stated.get(("TRIAL", "ACTUAL_END_FIELD"))
+    if start and end and len(start.content) >= 4 and len(end.content) >= 4:
+        words = (struct.unpack(f"{order}2H", item.content[:4]) for item in (start, end))
+        first, last = (low + 0x10000 * high for low, high in words)
+        counts.append(last - first + 1)
+    if stated["POINT", "FRAMES"].type == 2:
+        counts.append(_first_integer(stated["POINT", "FRAMES"], order))
+    each = (4 if header.holds_floats else 2) * (4 * header.points + header.analog_values)
+    held, frames = max(0, size - (header.data_block - 1) * _BLOCK) // each, max(counts)
+    if frames > held:
+        raise ParseError(f"truncated: {frames} frames are declared and {held} are present", path=path)
     used, ratio, block = (
         _first_integer(stated.get(("ROTATION", name)), order) for name in ("USED", "RATIO", "DATA_START")
     )
@@ -228,22 +207,6 @@ def _check_rotations(
     needed = frames * max(used, 1) * ratio * _BYTES_PER_ROTATION
     if ratio and (block - 1) * _BLOCK + needed > size + _BLOCK:
         raise ParseError(f"truncated: {used} rotations per frame are declared but missing", path=path)
-
-
-def _stated_frames(header: _Header, stated: dict[tuple[str, str], _Parameter], order: str) -> Iterator[int]:
-    """The declared frame counts; two bytes hold up to 65,535, so longer recordings declare theirs only in TRIAL."""
-    start, end = stated.get(("TRIAL", "ACTUAL_START_FIELD")), stated.get(("TRIAL", "ACTUAL_END_FIELD"))
-    if start and end and len(start.content) >= 4 and len(end.content) >= 4:
-        first, last = (_two_words(item, order) for item in (start, end))
-        yield last - first + 1
-    yield header.last_frame - header.first_frame + 1
-    if stated["POINT", "FRAMES"].type == 2:
-        yield _first_integer(stated["POINT", "FRAMES"], order)
-
-
-def _two_words(parameter: _Parameter, order: str) -> int:
-    low, high = struct.unpack(f"{order}2H", parameter.content[:4])
-    return int(low + 0x10000 * high)
 
 
 def _first_integer(parameter: _Parameter | None, order: str) -> int:

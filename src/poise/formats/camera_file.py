@@ -57,7 +57,9 @@ class _CameraFile:
         intrinsics = np.array([[focal, 0.0, x], [0.0, focal, y], [0.0, 0.0, 1.0]])
         if self.rotation is not None and self.translation is not None:
             return Camera(intrinsics, self.rotation, self.translation)
-        aimed = Camera.looking_at(_triple(self.target), eye=_triple(self.position))
+        assert self.target is not None  # checked when the file was read
+        assert self.position is not None
+        aimed = Camera.looking_at(tuple(self.target.tolist()), eye=tuple(self.position.tolist()))
         return Camera(intrinsics, aimed.rotation, aimed.translation)
 
 
@@ -77,9 +79,3 @@ def focal_from_fov(degrees: float, height: float) -> float:
     if not 1.0 <= degrees <= 170.0:
         raise InvalidValueError(f"a field of view must be 1 to 170 degrees; got {degrees:g}")
     return float(height / 2 / np.tan(np.radians(degrees) / 2))
-
-
-def _triple(vector: Vector | None) -> tuple[float, float, float]:
-    assert vector is not None  # checked when the file was read
-    x, y, z = vector
-    return float(x), float(y), float(z)

@@ -53,27 +53,24 @@ class _Scene:
             one.name: one for one in _listed(self.scene.anim_stacks)
             if one.time_end > one.time_begin and any(len(_keep(x.anim_values)) for x in _listed(one.layers))
         }  # fmt: skip
-        self.joints, self.joint_parents = self._body()
-
-    def _body(self) -> tuple[list[int], list[int]]:
-        """The largest tree of bones, parents first, and the parent index of each."""
+        # The largest tree of bones, parents first, and the parent index of each.
         bones = {*self.bound, *(k for k, node in enumerate(self.nodes) if _keep(node.bone) is not None)}
         if not bones:
             bones = {
                 k for k, node in enumerate(self.nodes)
                 if not node.is_root and (_keep(node.attrib) is None or node.attrib_type in _CARRIERS)
             }  # fmt: skip
-        above, top = [-1] * len(self.nodes), list(range(len(self.nodes)))
+        over, top = [-1] * len(self.nodes), list(range(len(self.nodes)))
         for node, parent in enumerate(self.parents):
             if parent >= 0:
-                above[node] = parent if parent in bones else above[parent]
-                top[node] = top[above[node]] if above[node] >= 0 else node
+                over[node] = parent if parent in bones else over[parent]
+                top[node] = top[over[node]] if over[node] >= 0 else node
         if not bones:
             sys.exit("refused it holds no skeleton: neither bones nor nodes that could be bones")
         body = Counter(top[bone] for bone in bones).most_common(1)[0][0]
-        chosen = [bone for bone in sorted(bones) if top[bone] == body]
-        number = {joint: k for k, joint in enumerate(chosen)}
-        return chosen, [number.get(above[joint], -1) for joint in chosen]
+        self.joints = [bone for bone in sorted(bones) if top[bone] == body]
+        place = {joint: k for k, joint in enumerate(self.joints)}
+        self.joint_parents = [place.get(over[joint], -1) for joint in self.joints]
 
     def carriers(self, skin: Any) -> list[tuple[Any, int]]:
         """The clusters of a skin that have a bone, with its index."""
@@ -84,7 +81,15 @@ class _Scene:
         """World matrices of the joints, at rest or at a time of an animation."""
         found = np.empty((len(self.nodes), 4, 4))
         for k, (node, parent) in enumerate(zip(self.nodes, self.parents, strict=True)):
-            own = _local(node.local_transform if anim is None else ufbx.evaluate_transform(anim, node, at))
+            moved = node.local_transform if anim is None else ufbx.evaluate_transform(anim, node, at)
+            x, y, z, w = moved.rotation
+            turn = np.array([
+                [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
+                [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
+                [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
+            ])  # fmt: skip
+            own = np.eye(4)
+            own[:3, :3], own[:3, 3] = turn * np.array(tuple(moved.scale)), tuple(moved.translation)
             found[k] = own if parent < 0 else found[parent] @ own
         return found[self.joints]
 
@@ -94,26 +99,6 @@ class _Scene:
             sys.exit(f"refused {count} frames of {len(self.nodes)} nodes are more than Poise takes")
         anim = _keep(stack.anim)
         return np.stack([self.worlds(anim, stack.time_begin + frame / fps) for frame in range(count)])
-
-
-def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> None:
-    try:
-        rig = _Scene(file, meshes=bool(meshes))
-    except ufbx.UfbxError as error:
-        sys.exit(f"refused ufbx cannot read it: {type(error).__name__} {error}".strip())
-    if wanted and wanted not in rig.stacks:
-        sys.exit(f"refused no animation {wanted!r}; valid: {', '.join(rig.stacks) or '(the file has none)'}")
-    name = next(iter(rig.stacks), "") if wanted is None else wanted
-    settings, rest = _keep(rig.scene.settings), rig.worlds()
-    fps, metres = float(settings.frames_per_second), float(settings.original_unit_meters)
-    np.savez(
-        out, names=np.array(_unique([rig.nodes[joint].name for joint in rig.joints])),
-        parents=np.array(rig.joint_parents), fps=fps, metres=metres, units=f"{metres:g} m",
-        bind=np.stack([rig.bound.get(joint, rest[k]) for k, joint in enumerate(rig.joints)]),
-        frames=rig.frames(rig.stacks[name], fps) if name else rest[None],
-        animations=np.array(list(rig.stacks)), warnings=np.array([], dtype=str), dressed=bool(rig.bound),
-        **(_Clothes(rig, rest, Path(file)).arrays() if meshes else {}),
-    )  # fmt: skip
 
 
 class _Clothes:
@@ -131,9 +116,25 @@ class _Clothes:
         meshes = [(mesh, _listed(mesh.skin_deformers)) for mesh in _listed(self.rig.scene.meshes)]
         for mesh, skins in sorted(meshes, key=lambda one: -sum(len(skin.clusters) for skin in one[1])):
             for node in _listed(mesh.instances):
-                carried = self._skinned(mesh, skins[0]) if skins else self._fixed(mesh, node)
-                if carried is not None and len(mesh.faces):
-                    found.append(carried | self._surface(mesh) | {"name": np.array(node.name or mesh.name)})
+                carried = self._skinned(mesh, skins[0]) if skins else self._attached(mesh, node)
+                if carried is None or not len(mesh.faces):
+                    continue
+                faces, chosen = (
+                    np.array(_keep(mesh.faces)),
+                    np.array(_keep(mesh.face_material), dtype=np.int64),
+                )
+                looks = np.array([*map(self._look, _listed(mesh.materials)), -1])
+                known = len(chosen) and chosen.max() < len(looks)
+                carried["name"], carried["faces"] = (
+                    np.array(node.name or mesh.name),
+                    faces[:, 1].astype(np.int64),
+                )
+                carried["looks"] = looks[chosen] if known else np.full(len(faces), -1)
+                on_picture = _keep(mesh.vertex_uv)
+                if on_picture.exists:
+                    places = np.array(_keep(on_picture.values))
+                    carried["places"] = places[np.array(_keep(on_picture.indices))]
+                found.append(carried)
         flat = {f"{k}.{name}": value for k, one in enumerate(found) for name, value in one.items()}
         pictures = {f"picture.{k}": np.frombuffer(data, np.uint8) for k, data in enumerate(self.pictures)}
         return {"meshes": len(found), "looks": np.array(json.dumps(self.looks)), **flat, **pictures}
@@ -153,7 +154,7 @@ class _Clothes:
             rows.append(np.column_stack([points, np.full(len(points), joint), weights]))
         return self._placed(mesh, to_world) | {"moves": moves, "influences": np.concatenate(rows)}
 
-    def _fixed(self, mesh: Any, node: Any) -> dict[str, Any] | None:
+    def _attached(self, mesh: Any, node: Any) -> dict[str, Any] | None:
         """A mesh attached to one joint, in its current pose."""
         above = self.rig.number[node.typed_id]
         while above >= 0 and above not in self.joint:
@@ -175,26 +176,20 @@ class _Clothes:
             found["normals"] = values @ np.linalg.inv(to_world[:3, :3])
         return found
 
-    def _surface(self, mesh: Any) -> dict[str, Any]:
-        """The faces of a mesh and their materials."""
-        faces, chosen = np.array(_keep(mesh.faces)), np.array(_keep(mesh.face_material), dtype=np.int64)
-        looks = np.array([*map(self._look, _listed(mesh.materials)), -1])
-        found = {
-            "faces": faces[:, 1].astype(np.int64),
-            "looks": looks[chosen] if len(chosen) and chosen.max() < len(looks) else np.full(len(faces), -1),
-        }
-        on_picture = _keep(mesh.vertex_uv)
-        if on_picture.exists:
-            found["places"] = np.array(_keep(on_picture.values))[np.array(_keep(on_picture.indices))]
-        return found
-
     def _look(self, material: Any) -> int:
         """The index of a material."""
         if material is None:
             return -1
         if material.typed_id not in self.look_of:
             base = _keep(_keep(material.pbr).base_color)
-            picture = self._picture(_keep(base.texture))
+            texture, picture = _keep(base.texture), b""
+            if texture is not None and not (picture := bytes(_keep(texture.content))):
+                name = texture.relative_filename.replace("\\", "/")
+                # Below or beside the file; never from elsewhere.
+                for beside in (name, name.rpartition("/")[2]):
+                    with suppress(RefusedNameError):
+                        picture = named_bytes(self.folder, beside)
+                        break
             if picture:
                 self.pictures.append(picture)
             colour = [float(min(max(part, 0.0), 1.0)) for part in tuple(base.value_vec4)[:3]]
@@ -205,18 +200,6 @@ class _Clothes:
             })  # fmt: skip
         return self.look_of[material.typed_id]
 
-    def _picture(self, texture: Any) -> bytes:
-        """A picture in the file, or in a file beside or below it; never from elsewhere."""
-        if texture is None:
-            return b""
-        if held := bytes(_keep(texture.content)):
-            return held
-        name = texture.relative_filename.replace("\\", "/")
-        for beside in (name, name.rpartition("/")[2]):
-            with suppress(RefusedNameError):
-                return named_bytes(self.folder, beside)
-        return b""
-
 
 def _matrix(columns: Any) -> Any:
     found = np.eye(4)
@@ -224,25 +207,28 @@ def _matrix(columns: Any) -> Any:
     return found
 
 
-def _local(moved: Any) -> Any:
-    """A matrix of a translation, a rotation (xyzw) and a scale."""
-    x, y, z, w = moved.rotation
-    turn = np.array([
-        [1.0 - 2.0 * (y * y + z * z), 2.0 * (x * y - w * z), 2.0 * (x * z + w * y)],
-        [2.0 * (x * y + w * z), 1.0 - 2.0 * (x * x + z * z), 2.0 * (y * z - w * x)],
-        [2.0 * (x * z - w * y), 2.0 * (y * z + w * x), 1.0 - 2.0 * (x * x + y * y)],
-    ])  # fmt: skip
-    found = np.eye(4)
-    found[:3, :3], found[:3, 3] = turn * np.array(tuple(moved.scale)), tuple(moved.translation)
-    return found
-
-
-def _unique(names: list[str]) -> list[str]:
-    found: list[str] = []
-    for number, name in enumerate(names):
-        plain = name or f"node_{number}"
-        found.append(plain if plain not in found else f"{plain}_{number}")
-    return found
+def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> None:
+    try:
+        rig = _Scene(file, meshes=bool(meshes))
+    except ufbx.UfbxError as error:
+        sys.exit(f"refused ufbx cannot read it: {type(error).__name__} {error}".strip())
+    if wanted and wanted not in rig.stacks:
+        sys.exit(f"refused no animation {wanted!r}; valid: {', '.join(rig.stacks) or '(the file has none)'}")
+    name = next(iter(rig.stacks), "") if wanted is None else wanted
+    settings, rest = _keep(rig.scene.settings), rig.worlds()
+    fps, metres = float(settings.frames_per_second), float(settings.original_unit_meters)
+    names: list[str] = []
+    for number, joint in enumerate(rig.joints):
+        plain = rig.nodes[joint].name or f"node_{number}"
+        names.append(plain if plain not in names else f"{plain}_{number}")
+    np.savez(
+        out, names=np.array(names),
+        parents=np.array(rig.joint_parents), fps=fps, metres=metres, units=f"{metres:g} m",
+        bind=np.stack([rig.bound.get(joint, rest[k]) for k, joint in enumerate(rig.joints)]),
+        frames=rig.frames(rig.stacks[name], fps) if name else rest[None],
+        animations=np.array(list(rig.stacks)), warnings=np.array([], dtype=str), dressed=bool(rig.bound),
+        **(_Clothes(rig, rest, Path(file)).arrays() if meshes else {}),
+    )  # fmt: skip
 
 
 if __name__ == "__main__":

@@ -40,7 +40,12 @@ def existing_file(path: str | os.PathLike[str]) -> Path:
     if is_folder:
         raise FileAccessError(f"{found} is a folder; expected a file. Name a file in it")
     if not is_there:
-        raise FileAccessError(f"{found} does not exist{_similar_files(found)}")
+        hint = f"; nor does the folder {found.parent}"
+        if found.parent.is_dir():
+            same = found.parent.glob(f"{found.stem}.*") if found.stem.isidentifier() else ()
+            twins = sorted(other.name for other in same)[:3]
+            hint = f"; beside it: {', '.join(twins)}" if twins else "; check its name"
+        raise FileAccessError(f"{found} does not exist{hint}")
     if not found.is_file():
         raise FileAccessError(f"{found} is a pipe or a device; expected a regular file")
     try:
@@ -155,9 +160,18 @@ class _Part:
             raise FileAccessError(f"{path} is a folder; expected the name of a file to write")
         if os.path.exists(self.target) and not self.target.is_file():
             raise FileAccessError(f"{path} is a pipe or a device; expected the name of a file to write")
+        leftover = f".{glob.escape(self.target.name)}.*{PART}"
         try:
-            _remove_what_was_left(self.target)
-            handle, temporary = _part_of(self.target)
+            for part in self.target.parent.glob(leftover):  # of writers that were killed: they are not locked
+                with suppress(OSError), part.open("r+b") as file:
+                    if try_lock(file.fileno()):
+                        part.unlink(missing_ok=True)
+            for attempt in range(ATTEMPTS):
+                handle, temporary = tempfile.mkstemp(PART, f".{self.target.name}.", self.target.parent)
+                if (try_lock(handle) and Path(temporary).exists()) or attempt == ATTEMPTS - 1:
+                    break  # after the last attempt: files on this disk cannot be locked
+                os.close(handle)  # another writer has taken it for an abandoned one
+                Path(temporary).unlink(missing_ok=True)
         except OSError as error:
             raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
         self.path, self.stays = Path(temporary), False
@@ -166,12 +180,14 @@ class _Part:
         self.file: IO[Any] = open(handle, mode, **text)  # type: ignore[call-overload]  # noqa: SIM115 - closed by close
 
     def finish(self, *, on_disk: bool = False) -> None:
-        """Mark the file as complete."""
+        """Mark the file as complete, with the permissions of the replaced one: mkstemp's are for the owner only."""
         self.file.flush()
         if on_disk:
             os.fsync(self.file.fileno())
         self.file.close()
-        os.chmod(self.path, _usual_permissions(self.target))
+        os.umask(mask := os.umask(0))
+        usual = self.target.stat().st_mode & 0o777 if self.target.exists() else 0o666 & ~mask
+        os.chmod(self.path, usual)
 
     def __enter__(self) -> _Part:
         return self
@@ -183,45 +199,6 @@ class _Part:
             self.path.unlink(missing_ok=True)  # if it was not moved into place
         if self._lock is not None:
             os.close(self._lock)
-
-
-def _part_of(target: Path) -> tuple[int, str]:
-    """A new locked file beside the target; another writer may have taken it for an abandoned one and removed it."""
-    for attempt in range(ATTEMPTS):
-        handle, temporary = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.", suffix=PART)
-        if (try_lock(handle) and Path(temporary).exists()) or attempt == ATTEMPTS - 1:
-            break  # after the last attempt: files on this disk cannot be locked
-        os.close(handle)
-        Path(temporary).unlink(missing_ok=True)
-    return handle, temporary
-
-
-def _remove_what_was_left(target: Path) -> None:
-    """Remove temporary files of the same target whose writers were killed: they are not locked."""
-    for part in target.parent.glob(f".{glob.escape(target.name)}.*{PART}"):
-        with suppress(OSError), part.open("r+b") as file:
-            if try_lock(file.fileno()):
-                part.unlink(missing_ok=True)
-
-
-def _usual_permissions(target: Path) -> int:
-    """The permissions of the replaced file, else the defaults: those of mkstemp are for the owner only."""
-    if target.exists():
-        return target.stat().st_mode & 0o777
-    mask = os.umask(0)
-    os.umask(mask)
-    return 0o666 & ~mask
-
-
-def _similar_files(path: Path) -> str:
-    if not path.parent.is_dir():
-        return f"; nor does the folder {path.parent}"
-    twins = (
-        sorted(other.name for other in path.parent.glob(f"{path.stem}.*"))[:3]
-        if path.stem.isidentifier()
-        else []
-    )
-    return f"; beside it: {', '.join(twins)}" if twins else "; check its name"
 
 
 @contextmanager

@@ -47,21 +47,9 @@ def checked_up(up: str) -> str:
     return word
 
 
-def world_from_laboratory(
-    labels: tuple[str, ...],
-    points: Float[Array, "frames markers 3"],
-    *,
-    given_up: str | None,
-    stated_up: str | None = None,
-    sure: bool = False,
-    default_up: str,
-) -> tuple[Float[Array, "frames markers 3"], str]:
-    """Points in metres rotated to Y up, and a description of the up axis: given, else stated, else inferred."""
-    up, reason = chosen_up(
-        labels, points, given_up=given_up, stated_up=stated_up, sure=sure, default_up=default_up
-    )
-    turned = points if up == "+Y" else points @ matrix_y_up_from(up).T
-    return turned, f"{up} is up: {reason}"
+def y_up(points: Float[Array, "frames markers 3"], up: str) -> Float[Array, "frames markers 3"]:
+    """The points rotated so that this axis is Y."""
+    return points if up == "+Y" else points @ matrix_y_up_from(up).T
 
 
 def chosen_up(
@@ -76,10 +64,16 @@ def chosen_up(
     """The up axis and the reason: given, else stated (if `sure`, or if no marker contradicts), else inferred."""
     if given_up:
         return checked_up(given_up), "given"
-    if stated_up:
-        shown = None if sure else _contradiction(labels, points, stated_up)
-        return shown or (stated_up, "the file says so")
-    return infer_up(labels, points, default=default_up)
+    if not stated_up:
+        return infer_up(labels, points, default=default_up)
+    found, extent = (None, None) if sure else (_up_from_floor(points), _extent(points))
+    if found not in (None, stated_up) and extent is not None and len(labels) >= _MANY:
+        height, widest = extent["XYZ".index(found[1])], np.sort(extent)[1]
+        agrees = _up_from_head_and_feet(labels, points) in (None, found)
+        if agrees and _SHORTEST < height < _TALLEST and height >= _CLEARLY_LARGER * widest:
+            why = f"the body is tallest along it and stands on its zero, although the file says {stated_up}"
+            return found, why
+    return stated_up, "the file says so"
 
 
 def infer_up(
@@ -91,25 +85,14 @@ def infer_up(
         return floor, "markers are above its zero, and on both sides of the others'"
     if found:
         return found, "head markers are above foot markers along it"
-    found = _up_from_extent(points)
-    if found:
-        return found, "the body is tallest along it and stands on its zero"
+    if (extent := _extent(points)) is not None:
+        lowest, floors = _floors(points)
+        extent[~floors if floors.any() else lowest < _FLOOR] = 0.0
+        second, first = np.sort(extent)[1:]
+        if first > _CLEARLY_LARGER * second:
+            axis = f"+{'XYZ'[int(np.argmax(extent))]}"
+            return axis, "the body is tallest along it and stands on its zero"
     return default, "usual for this format; the markers do not determine it"
-
-
-def _contradiction(
-    labels: tuple[str, ...], points: Float[Array, "frames markers 3"], stated: str
-) -> tuple[str, str] | None:
-    """Another axis than the file's, if floor, extent and marker names agree on it."""
-    found, extent = _up_from_floor(points), _extent(points)
-    if found in (None, stated) or extent is None or len(labels) < _MANY:
-        return None
-    height, widest = extent["XYZ".index(found[1])], np.sort(extent)[1]
-    if _up_from_head_and_feet(labels, points) not in (None, found) or not _SHORTEST < height < _TALLEST:
-        return None
-    if height < _CLEARLY_LARGER * widest:
-        return None
-    return found, f"the body is tallest along it and stands on its zero, although the file says {stated}"
 
 
 def matrix_y_up_from(up: str) -> Float[Array, "3 3"]:
@@ -122,9 +105,14 @@ def matrix_y_up_from(up: str) -> Float[Array, "3 3"]:
 def _up_from_head_and_feet(labels: tuple[str, ...], points: Float[Array, "frames markers 3"]) -> str | None:
     """The axis from foot to head markers, or from those of the pelvis to those of the neck and breastbone."""
     for upper, lower, least in (_HEAD_OVER_FEET, _NECK_OVER_PELVIS):
-        top, bottom = (_median(points[:, _named(labels, words)]) for words in (upper, lower))
-        if top is not None and bottom is not None:
-            difference = top - bottom
+        middles = []
+        for words in (upper, lower):
+            named = [number for number, label in enumerate(labels) if words.search(label.upper())]
+            flat = points[:, named].reshape(-1, 3)
+            seen = flat[np.isfinite(flat).all(axis=1)]
+            middles += [np.median(seen, axis=0)] if len(seen) else []
+        if len(middles) == 2:
+            difference = middles[0] - middles[1]
             axis = int(np.argmax(np.abs(difference)))
             if np.abs(difference[axis]) > least:
                 return f"{'+' if difference[axis] > 0 else '-'}{'XYZ'[axis]}"
@@ -151,23 +139,3 @@ def _extent(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"] | Non
     often = known[:, known.mean(axis=0) >= _OFTEN]
     whole = points[:, known.mean(axis=0) >= _OFTEN][often.all(axis=1)]
     return np.median(np.ptp(whole, axis=1), axis=0) if whole.size else None
-
-
-def _up_from_extent(points: Float[Array, "frames markers 3"]) -> str | None:
-    extent = _extent(points)
-    if extent is None:
-        return None
-    lowest, floors = _floors(points)
-    extent[~floors if floors.any() else lowest < _FLOOR] = 0.0
-    second, first = np.sort(extent)[1:]
-    return f"+{'XYZ'[int(np.argmax(extent))]}" if first > _CLEARLY_LARGER * second else None
-
-
-def _named(labels: tuple[str, ...], words: re.Pattern[str]) -> list[int]:
-    return [number for number, label in enumerate(labels) if words.search(label.upper())]
-
-
-def _median(points: Float[Array, "frames markers 3"]) -> Float[Array, "3"] | None:
-    flat = points.reshape(-1, 3)
-    seen = flat[np.isfinite(flat).all(axis=1)]
-    return np.median(seen, axis=0) if len(seen) else None

@@ -46,11 +46,9 @@ class MotFit:
     @property
     def at_ends(self) -> str:
         """The coordinates that reach an end of their range in some frame."""
-        columns = zip(self.model.coordinates, self.values.T, strict=True)
-        return (
-            ", ".join(one.name for one, column in columns if np.any(np.isclose(column[:, None], one.range)))
-            or "none"
-        )
+        ranged = zip(self.model.coordinates, self.values.T, strict=True)
+        names = [one.name for one, column in ranged if np.any(np.isclose(column[:, None], one.range))]
+        return ", ".join(names) or "none"
 
 
 def write(motion: Motion, path: str | os.PathLike[str], *, onto: str | os.PathLike[str] = "") -> None:
@@ -63,12 +61,28 @@ def write(motion: Motion, path: str | os.PathLike[str], *, onto: str | os.PathLi
             settings=("onto",),
         )
     check_person(motion, what="the motion's skeleton")
-    generic = read_model(onto)
+    generic, name = read_model(onto), Path(path).stem
     factors = scale_factors(generic, motion)
     fit = FITTERS["mot"](generic.scaled(factors), motion)
     with replacing_together(*files_written(Path(path))) as (rows, setup):
-        rows.write(_rows(fit, motion, Path(path).stem))
-        setup.write(_setup(generic, factors, Path(path).stem))
+        turning = np.array([one.turns for one in fit.model.coordinates])
+        wraps = [one.wraps for one in fit.model.coordinates]
+        wrapped = np.where(wraps, (fit.values + np.pi) % (2.0 * np.pi) - np.pi, fit.values)
+        values = np.where(turning, np.degrees(wrapped), wrapped)
+        rms, worst = np.sqrt(np.mean(fit.distances**2)), np.max(fit.distances)
+        header = [
+            name, "version=1", f"nRows={len(values)}", f"nColumns={values.shape[1] + 1}", "inDegrees=yes", "",
+            f"Coordinates of {fit.model.path.name}, scaled by {name}_scale.xml.",
+            f"Joint centres are within {1000 * rms:.1f} mm of the motion's (root mean square; "
+            f"at most {1000 * worst:.1f}).",
+            f"At an end of their range in some frame: {fit.at_ends}.",
+            "endheader",
+            "\t".join(["time", *(one.name for one in fit.model.coordinates)]),
+        ]  # fmt: skip
+        rows.write("\n".join(header) + "\n")
+        for frame, row in enumerate(values.tolist()):
+            rows.write("\t".join(f"{value:.8f}" for value in (frame / motion.fps, *row)) + "\n")
+        setup.write(_setup(generic, factors, name))
 
 
 def read(path: str | os.PathLike[str], *, model: str | os.PathLike[str] | None = None) -> Motion:
@@ -80,7 +94,20 @@ def read(path: str | os.PathLike[str], *, model: str | os.PathLike[str] | None =
             f"{file.name} holds coordinates of an OpenSim model; put that model beside it as {source.name}"
         )
     opened = read_model(source)
-    names, rows, degrees = _table(file)
+    lines = text_lines(file)
+    end = next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
+    if end is None or len(lines) < end + 3:
+        raise ParseError("expected a line 'endheader', one of names and then rows of numbers", path=file)
+    names = [name.removesuffix("/value").rsplit("/", maxsplit=1)[-1] for name in lines[end + 1].split()]
+    table = [
+        finite_numbers(line.split(), path=file, line=end + 3 + k, what="a row")
+        for k, line in enumerate(lines[end + 2 :])
+        if line.strip()
+    ]
+    if names[:1] != ["time"] or any(len(row) != len(names) for row in table):
+        raise ParseError(f"expected rows of time and {len(names) - 1} coordinates", path=file)
+    degrees = "indegrees=yes" in "".join(lines[:end]).lower().replace(" ", "")
+    rows = np.array(table)
     values = np.tile(opened.defaults, (len(rows), 1))
     for number, one in enumerate(opened.coordinates):
         if one.name in names:
@@ -88,39 +115,18 @@ def read(path: str | os.PathLike[str], *, model: str | os.PathLike[str] | None =
             values[:, number] = np.radians(column) if degrees and one.turns else column
     seconds = np.ptp(rows[:, 0])
     fps = (len(rows) - 1) / seconds if seconds > 0 else 30.0
-    return _as_motion(opened, opened.followed(values), fps, file)
-
-
-def _table(file: Path) -> tuple[list[str], Float[Array, "frames columns"], bool]:
-    """The columns' names, the rows, and whether angles are in degrees."""
-    lines = text_lines(file)
-    end = next((k for k, line in enumerate(lines) if line.strip().lower() == "endheader"), None)
-    if end is None or len(lines) < end + 3:
-        raise ParseError("expected a line 'endheader', one of names and then rows of numbers", path=file)
-    names = [name.removesuffix("/value").rsplit("/", maxsplit=1)[-1] for name in lines[end + 1].split()]
-    rows = [
-        finite_numbers(line.split(), path=file, line=end + 3 + k, what="a row")
-        for k, line in enumerate(lines[end + 2 :])
-        if line.strip()
-    ]
-    if names[:1] != ["time"] or any(len(row) != len(names) for row in rows):
-        raise ParseError(f"expected rows of time and {len(names) - 1} coordinates", path=file)
-    return names, np.array(rows), "indegrees=yes" in "".join(lines[:end]).lower().replace(" ", "")
-
-
-def _as_motion(model: OsimModel, values: Array, fps: float, file: Path) -> Motion:
-    skeleton, rest, at = model_skeleton(model), placed(model, model.defaults[None]), placed(model, values)
+    skeleton, rest = model_skeleton(opened), placed(opened, opened.defaults[None])
+    at = placed(opened, opened.followed(values))
     turns = at.turns @ np.swapaxes(rest.turns, -1, -2)
-    turns = np.concatenate([turns, turns[:, skeleton.parents[len(model.bodies) :]]], axis=1)
+    turns = np.concatenate([turns, turns[:, skeleton.parents[len(opened.bodies) :]]], axis=1)
     local = turns.copy()
     local[:, 1:] = np.swapaxes(turns[:, skeleton.parents[1:]], -1, -2) @ turns[:, 1:]
     roots = at.centres[:, 0] + turns[:, 0] @ (skeleton.offsets[0] - rest.centres[0, 0])
     origin = Origin(
         path=str(file), format="mot", units_reason="as OpenSim has it", frames_in_file=len(values)
     )
-    return Motion(
-        skeleton, fps, roots, rotations.quaternion_from_matrix(local), name=file.stem, origin=origin
-    )
+    quaternions = rotations.quaternion_from_matrix(local)
+    return Motion(skeleton, fps, roots, quaternions, name=file.stem, origin=origin)
 
 
 def files_written(path: Path) -> tuple[Path, Path]:
@@ -144,11 +150,8 @@ def model_skeleton(model: OsimModel) -> Skeleton:
     roles = {role: names[body] for role, body in bodies.items()}
     if "head" not in bodies:
         centres = np.concatenate([centres, [centres[bodies["chest"]] + at.turns[0, bodies["chest"]] @ _NECK]])
-        names, parents, roles = (
-            [*names, "head (supposed)"],
-            [*parents, bodies["chest"]],
-            {**roles, "head": "head (supposed)"},
-        )
+        names, parents = [*names, "head (supposed)"], [*parents, bodies["chest"]]
+        roles["head"] = names[-1]
     offsets = centres - np.where(np.array(parents)[:, None] < 0, 0.0, centres[parents])
     return Skeleton(tuple(names), np.array(parents), offsets, role_overrides=roles)
 
@@ -174,49 +177,39 @@ def scale_factors(model: OsimModel, motion: Motion) -> Float[Array, "bodies 3"]:
     the length of legs and trunk; other bodies like their parent, those between pelvis and torso like the torso.
     """
     skeleton, roles = model_skeleton(model), roles_of(model)
-    ours, theirs = _standing(motion.skeleton), _standing(skeleton)
+    standing = neutral_pose(skeleton).positions
+    theirs = {role: standing[skeleton.index(role)] for role in skeleton.roles}
+    places = neutral_pose(motion.skeleton).positions
+    ours = {role: places[motion.skeleton.index(role)] for role in motion.skeleton.roles}
     factors = np.full((len(model.bodies), 3), np.nan)
     parts = {body: part for part, body in _BODIES.items()}
     for body, end in _ENDS.items():
-        ratio = _ratio(ours, theirs, parts[body], parts[end])
-        for side in SIDES:
-            if ratio and (role := f"{side}_{parts[body]}") in roles:
-                factors[roles[role]] = ratio
+        bones = {f"{side}_{parts[one]}" for side in SIDES for one in (body, end)}
+        if bones <= ours.keys() & theirs.keys():
+            ratio = _length(ours, parts[body], parts[end]) / _length(theirs, parts[body], parts[end])
+            for side in SIDES:
+                if ratio and (role := f"{side}_{parts[body]}") in roles:
+                    factors[roles[role]] = ratio
     legs = (_length(ours, "thigh", "shin") + _length(ours, "shin", "foot")) / (
         _length(theirs, "thigh", "shin") + _length(theirs, "shin", "foot")
     )
     factors[roles["pelvis"]] = legs, legs, _width(ours, "thigh") / _width(theirs, "thigh")
-    factors[roles["chest"]] = _torso(ours, theirs | {"back": _back(model, skeleton)}, legs)
+    factors[roles["chest"]] = legs
+    if "left_upper_arm" in theirs:
+        back = standing[np.flatnonzero(model.above[roles["chest"]])[1]][
+            1
+        ]  # height of the back's lowest joint
+        below, above = back - _height(theirs, "thigh"), _height(theirs, "upper_arm") - back
+        trunk = (_height(ours, "upper_arm") - _height(ours, "thigh") - below * legs) / above
+        factors[roles["chest"]] = trunk, trunk, _width(ours, "upper_arm") / _width(theirs, "upper_arm")
     for number, joint in enumerate(model.joints):
         if np.isnan(factors[number, 0]):
-            trunk = bool(model.above[roles["chest"], number])
-            factors[number] = factors[roles["chest"] if trunk else joint.parent]
+            on_trunk = bool(model.above[roles["chest"], number])
+            factors[number] = factors[roles["chest"] if on_trunk else joint.parent]
     return factors
 
 
 Places = dict[str, Float[Array, "3"]]
-
-
-def _standing(skeleton: Skeleton) -> Places:
-    """Positions of the joints with roles in the neutral pose."""
-    places = neutral_pose(skeleton).positions
-    return {role: places[skeleton.index(role)] for role in skeleton.roles}
-
-
-def _back(model: OsimModel, skeleton: Skeleton) -> Float[Array, "3"]:
-    """The position of the lowest joint of the back in the neutral pose."""
-    trunk = np.flatnonzero(model.above[roles_of(model)["chest"]])
-    return np.asarray(neutral_pose(skeleton).positions[trunk[1]])
-
-
-def _torso(ours: Places, theirs: Places, legs: float) -> Float[Array, "3"]:
-    """The torso's factors: from the trunk length above the pelvis, and the width of the shoulders."""
-    if "left_upper_arm" not in theirs:
-        return np.full(3, legs)
-    below = theirs["back"][1] - _height(theirs, "thigh")
-    above = _height(theirs, "upper_arm") - theirs["back"][1]
-    trunk = (_height(ours, "upper_arm") - _height(ours, "thigh") - below * legs) / above
-    return np.array([trunk, trunk, _width(ours, "upper_arm") / _width(theirs, "upper_arm")])
 
 
 def _height(places: Places, part: str) -> float:
@@ -234,36 +227,7 @@ def _width(places: Places, part: str) -> float:
     return float(np.linalg.norm(places[f"left_{part}"] - places[f"right_{part}"]))
 
 
-def _ratio(ours: Places, theirs: Places, top: str, end: str) -> float | None:
-    known = all(
-        f"{side}_{part}" in places for side in SIDES for part in (top, end) for places in (ours, theirs)
-    )
-    return _length(ours, top, end) / _length(theirs, top, end) if known else None
-
-
 # --- writing -------------------------------------------------------------------------------------------------------
-
-
-def _rows(fit: MotFit, motion: Motion, name: str) -> str:
-    turning = np.array([one.turns for one in fit.model.coordinates])
-    wrapped = np.where(
-        [one.wraps for one in fit.model.coordinates], (fit.values + np.pi) % (2.0 * np.pi) - np.pi, fit.values
-    )
-    values = np.where(turning, np.degrees(wrapped), wrapped)
-    rms, worst = np.sqrt(np.mean(fit.distances**2)), np.max(fit.distances)
-    header = [
-        name, "version=1", f"nRows={len(values)}", f"nColumns={values.shape[1] + 1}", "inDegrees=yes", "",
-        f"Coordinates of {fit.model.path.name}, scaled by {name}_scale.xml.",
-        f"Joint centres are within {1000 * rms:.1f} mm of the motion's (root mean square; at most {1000 * worst:.1f}).",
-        f"At an end of their range in some frame: {fit.at_ends}.",
-        "endheader",
-        "\t".join(["time", *(one.name for one in fit.model.coordinates)]),
-    ]  # fmt: skip
-    rows = (
-        "\t".join(f"{value:.8f}" for value in (frame / motion.fps, *row))
-        for frame, row in enumerate(values.tolist())
-    )
-    return "\n".join([*header, *rows, ""])
 
 
 def _setup(model: OsimModel, factors: Float[Array, "bodies 3"], name: str) -> str:

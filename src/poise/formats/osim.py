@@ -67,6 +67,11 @@ class OsimAxis:
     curve: Curve
     coordinate: int
 
+    def longer(self, factors: Float[Array, "3"]) -> OsimAxis:
+        """The axis in a body scaled along its own axes."""
+        factor = float(np.abs(self.axis) @ factors / np.abs(self.axis).sum())
+        return replace(self, curve=replace(self.curve, factor=self.curve.factor * factor))
+
 
 @dataclass(frozen=True, eq=False)
 class OsimJoint:
@@ -127,7 +132,7 @@ class OsimModel:
                 joint,
                 in_parent=_stretched(joint.in_parent, own[joint.parent]),
                 in_child=_stretched(joint.in_child, own[body]),
-                axes=tuple(axis if axis.turns else _longer(axis, own[joint.parent]) for axis in joint.axes),
+                axes=tuple(axis if axis.turns else axis.longer(own[joint.parent]) for axis in joint.axes),
             )
             for body, joint in enumerate(self.joints)
         )
@@ -173,8 +178,15 @@ class OsimPlacing:
 
 def placed(model: OsimModel, values: Float[Array, "frames coordinates"]) -> OsimPlacing:
     """Forward kinematics at values of all coordinates (`OsimModel.followed`)."""
-    amounts, rates = _amounts(model, values)
-    spun = _spun(model, amounts)
+    coordinates = [one.coordinate for _, one in model.axes]
+    given = np.concatenate([values, np.zeros((len(values), 1))], axis=1)[:, coordinates]
+    amounts, rates = np.empty_like(given), np.empty_like(given)  # of each axis, and their derivatives
+    for number, (_, one) in enumerate(model.axes):
+        amounts[:, number], rates[:, number] = one.curve.both(given[:, number])
+    cross = rotations.skew(np.array([one.axis for _, one in model.axes]))
+    sines, versines = np.sin(amounts)[..., None, None], (1.0 - np.cos(amounts))[..., None, None]
+    bent: Array = sines * cross + versines * (cross @ cross)  # Rodrigues
+    spun = np.eye(3) + bent
     frames, count = len(values), len(model.bodies)
     places, turns = np.zeros((count + 1, frames, 3)), np.tile(np.eye(3), (count + 1, frames, 1, 1))
     centres, along = np.empty((count, frames, 3)), np.empty((len(model.axes), frames, 3))
@@ -198,37 +210,10 @@ def placed(model: OsimModel, values: Float[Array, "frames coordinates"]) -> Osim
     )
 
 
-def _amounts(
-    model: OsimModel, values: Array
-) -> tuple[Float[Array, "frames axes"], Float[Array, "frames axes"]]:
-    """The rotation or translation of each axis, and its derivative by the coordinate."""
-    given = np.concatenate([values, np.zeros((len(values), 1))], axis=1)[
-        :, [axis.coordinate for _, axis in model.axes]
-    ]
-    amounts, rates = np.empty_like(given), np.empty_like(given)
-    for number, (_, axis) in enumerate(model.axes):
-        amounts[:, number], rates[:, number] = axis.curve.both(given[:, number])
-    return amounts, rates
-
-
-def _spun(model: OsimModel, angles: Float[Array, "frames axes"]) -> Float[Array, "frames axes 3 3"]:
-    """Rotations about each axis (Rodrigues)."""
-    cross = rotations.skew(np.array([axis.axis for _, axis in model.axes]))
-    bent: Array = np.sin(angles)[..., None, None] * cross + (1.0 - np.cos(angles))[..., None, None] * (
-        cross @ cross
-    )
-    return np.eye(3) + bent
-
-
 def _stretched(frame: Float[Array, "4 4"], factors: Float[Array, "3"]) -> Float[Array, "4 4"]:
     moved = frame.copy()
     moved[:3, 3] *= factors
     return moved
-
-
-def _longer(axis: OsimAxis, factors: Float[Array, "3"]) -> OsimAxis:
-    factor = float(np.abs(axis.axis) @ factors / np.abs(axis.axis).sum())
-    return replace(axis, curve=replace(axis.curve, factor=axis.curve.factor * factor))
 
 
 # --- reading -------------------------------------------------------------------------------------------------------
@@ -238,9 +223,7 @@ def read_model(path: str | os.PathLike[str]) -> OsimModel:
     """Read a model from a file of OpenSim 3 or 4."""
     file = existing_file(path)
     try:
-        root = fromstring(file.read_bytes().replace(b"::", b".")).find(
-            "Model"
-        )  # OpenSim writes C++ names as tags
+        root = fromstring(file.read_bytes().replace(b"::", b".")).find("Model")  # C++ names are tags
         if root is None:
             raise ValueError("there is no Model element")
         return _model(root, file)
@@ -249,8 +232,13 @@ def read_model(path: str | os.PathLike[str]) -> OsimModel:
 
 
 def _model(root: Element, file: Path) -> OsimModel:
-    hung = _hung_in_4(root) or _hung_in_3(root)
-    order = _parents_first({body: parent for body, (parent, *_) in hung.items()})
+    hung = _hung(root)
+    order: list[str] = []  # parents first
+    while len(order) < len(hung):
+        ready = [body for body in hung if body not in order and hung[body][0] in ("ground", *order)]
+        if not ready:
+            raise ValueError("its bodies form a cycle, or a parent is missing")
+        order += ready
     declared = [one for body in order for one in hung[body][3].iter("Coordinate")]
     names = [one.attrib["name"] for one in declared]
     joints = []
@@ -264,59 +252,60 @@ def _model(root: Element, file: Path) -> OsimModel:
         for axis in joint.axes
         if axis.turns and np.isinf(axis.curve.range[1])
     }
-    coordinates = tuple(_coordinate(one, k in turning) for k, one in enumerate(declared))
+    coordinates = []
+    for number, one in enumerate(declared):
+        low, high = _numbers(one.findtext("range") or "-1e9 1e9", 2).tolist()
+        clamped, locked = ((one.findtext(key) or "").strip() == "true" for key in ("clamped", "locked"))
+        whole_turn = number in turning and high - low > 1.99 * np.pi
+        span = (low, high) if clamped and not whole_turn else (-np.inf, np.inf)
+        default = _number(one, "default_value", 0.0)
+        wraps, turns = clamped and whole_turn, number in turning
+        coordinates.append(OsimCoordinate(names[number], default, span, locked, turns, wraps))
     if not coordinates:
         raise ValueError("no joint can move")
-    return OsimModel(file, tuple(order), tuple(joints), coordinates, _couplings(root, names))
+    couplings = {}
+    for constraint in root.iter("CoordinateCouplerConstraint"):
+        leaders = _text(constraint, "independent_coordinate_names").split()
+        if len(leaders) != 1:
+            raise ValueError(f"a coordinate depends on {' and '.join(leaders)}; only one is supported")
+        follower = names.index(_text(constraint, "dependent_coordinate_name"))
+        function = _curve_in(constraint.find("coupled_coordinates_function"))
+        couplings[follower] = names.index(leaders[0]), function
+    return OsimModel(file, tuple(order), tuple(joints), tuple(coordinates), couplings)
 
 
-Hung = dict[
-    str, tuple[str, Array, Array, Element]
-]  # a body's parent, the joint's frame in both, and the joint
-
-
-def _hung_in_4(root: Element) -> Hung:
-    found: Hung = {}
+def _hung(root: Element) -> dict[str, tuple[str, Array, Array, Element]]:
+    """Each body's parent, the joint's frame in both, and the joint, as OpenSim 4 has them, else OpenSim 3."""
+    found: dict[str, tuple[str, Array, Array, Element]] = {}
     for joint in root.iterfind("JointSet/objects/*"):
-        frames = {
-            frame.attrib["name"]: (
-                _last(_text(frame, "socket_parent")),
-                _frame(frame, "translation", "orientation"),
-            )
-            for frame in joint.iter("PhysicalOffsetFrame")
-        }
+        frames = {}
+        for frame in joint.iter("PhysicalOffsetFrame"):
+            offset = _frame(frame, "translation", "orientation")
+            frames[frame.attrib["name"]] = _last(_text(frame, "socket_parent")), offset
         ends = (_last(_text(joint, f"socket_{end}_frame")) for end in ("parent", "child"))
         (parent, in_parent), (child, in_child) = (frames.get(end, (end, np.eye(4))) for end in ends)
         found[child] = parent, in_parent, in_child, joint
-    return found
-
-
-def _hung_in_3(root: Element) -> Hung:
-    found: Hung = {}
-    for body in root.iterfind("BodySet/objects/Body"):
+    for body in root.iterfind("BodySet/objects/Body") if not found else ():
         for joint in body.iterfind("Joint/*"):
-            frames = (
-                _frame(joint, "location_in_parent", "orientation_in_parent"),
-                _frame(joint, "location", "orientation"),
-            )
-            found[body.attrib["name"]] = _text(joint, "parent_body"), *frames, joint
+            in_parent = _frame(joint, "location_in_parent", "orientation_in_parent")
+            in_child = _frame(joint, "location", "orientation")
+            found[body.attrib["name"]] = _text(joint, "parent_body"), in_parent, in_child, joint
     return found
-
-
-def _parents_first(parents: dict[str, str]) -> list[str]:
-    order: list[str] = []
-    while len(order) < len(parents):
-        ready = [body for body, above in parents.items() if body not in order and above in ("ground", *order)]
-        if not ready:
-            raise ValueError("its bodies form a cycle, or a parent is missing")
-        order += ready
-    return order
 
 
 def _axes(joint: Element, names: list[str]) -> tuple[OsimAxis, ...]:
     own = [names.index(one.attrib["name"]) for one in joint.iter("Coordinate")]
     if joint.tag == "CustomJoint":
-        axes = (_custom_axis(one, names) for one in joint.iter("TransformAxis"))
+        axes = []
+        for one in joint.iter("TransformAxis"):
+            used, axis = (one.findtext("coordinates") or "").split(), _numbers(_text(one, "axis"), 3)
+            if len(used) > 1:
+                several = " and ".join(used)
+                raise ValueError(f"a joint's axis depends on {several}; only one coordinate is supported")
+            if np.linalg.norm(axis) < 1e-9:
+                raise ValueError("a joint's axis has no length")
+            turns, number = one.attrib["name"].startswith("rotation"), names.index(used[0]) if used else -1
+            axes.append(OsimAxis(turns, axis / np.linalg.norm(axis), _curve_in(one), number))
         return tuple(axis for axis in axes if axis.coordinate >= 0 or axis.curve.both(np.zeros(1))[0] != 0.0)
     if joint.tag not in _SIMPLE:
         raise ValueError(f"a joint is a {joint.tag}; valid: CustomJoint, {', '.join(_SIMPLE)}")
@@ -325,42 +314,6 @@ def _axes(joint: Element, names: list[str]) -> tuple[OsimAxis, ...]:
         OsimAxis(turns, np.array(axis), straight, coordinate)
         for (turns, axis), coordinate in zip(_SIMPLE[joint.tag], own, strict=True)
     )
-
-
-def _custom_axis(element: Element, names: list[str]) -> OsimAxis:
-    used = (element.findtext("coordinates") or "").split()
-    if len(used) > 1:
-        raise ValueError(f"a joint's axis depends on {' and '.join(used)}; only one coordinate is supported")
-    turns = element.attrib["name"].startswith("rotation")
-    axis = _numbers(_text(element, "axis"), 3)
-    if np.linalg.norm(axis) < 1e-9:
-        raise ValueError("a joint's axis has no length")
-    return OsimAxis(
-        turns, axis / np.linalg.norm(axis), _curve_in(element), names.index(used[0]) if used else -1
-    )
-
-
-def _coordinate(element: Element, turns: bool) -> OsimCoordinate:
-    low, high = _numbers(element.findtext("range") or "-1e9 1e9", 2).tolist()
-    clamped, locked = ((element.findtext(key) or "").strip() == "true" for key in ("clamped", "locked"))
-    whole_turn = turns and high - low > 1.99 * np.pi
-    span = (low, high) if clamped and not whole_turn else (-np.inf, np.inf)
-    default = _number(element, "default_value", 0.0)
-    return OsimCoordinate(element.attrib["name"], default, span, locked, turns, wraps=clamped and whole_turn)
-
-
-def _couplings(root: Element, names: list[str]) -> dict[int, tuple[int, Curve]]:
-    found = {}
-    for one in root.iter("CoordinateCouplerConstraint"):
-        leaders = _text(one, "independent_coordinate_names").split()
-        if len(leaders) != 1:
-            raise ValueError(f"a coordinate depends on {' and '.join(leaders)}; only one is supported")
-        function = one.find("coupled_coordinates_function")
-        found[names.index(_text(one, "dependent_coordinate_name"))] = (
-            names.index(leaders[0]),
-            _curve_in(function),
-        )
-    return found
 
 
 def _curve_in(element: Element | None) -> Curve:

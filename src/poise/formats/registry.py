@@ -44,19 +44,12 @@ class Format:
     write: Function | None = None
     markers: bool = False
     """Whether it stores marker recordings."""
+    module: str = ""
+    """The module with its functions, imported when first needed."""
 
     def function(self, verb: str) -> Function | None:
         """The reader or the writer, or None if there is none."""
-        found: Function | None = getattr(self, verb, None)
-        return found
-
-
-@dataclass(frozen=True)
-class _OwnFormat(Format):
-    """A module of this package with `read` and optionally `write`."""
-
-    def function(self, verb: str) -> Function | None:
-        found: Function | None = getattr(import_module(f"poise.formats.{self.name}"), verb, None)
+        found: Function | None = getattr(import_module(self.module) if self.module else self, verb, None)
         return found
 
 
@@ -66,25 +59,26 @@ def _first_word(head: bytes) -> bytes:
     return next((line.split()[0] for line in lines if line and not line.startswith(b"#")), b"")
 
 
-_OWN = (
-    _OwnFormat("bvh", (".bvh",), lambda head: _first_word(head) == b"hierarchy"),
-    _OwnFormat("acclaim", (".amc", ".asf"), lambda head: _first_word(head).startswith(b":")),
-    _OwnFormat("c3d", (".c3d",), lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9, markers=True),
-    _OwnFormat("trc", (".trc",), lambda head: _first_word(head) == b"pathfiletype", markers=True),
-    _OwnFormat("gltf", (".glb", ".gltf", ".vrm", ".vrma"), lambda head: head.startswith(b"glTF")),
-    _OwnFormat("fbx", (".fbx",), lambda head: head.startswith((b"Kaydara FBX Binary", b"; FBX"))),
-    _OwnFormat(
-        "usd", (".usd", ".usda", ".usdc", ".usdz"), lambda head: head.startswith((b"PXR-USDC", b"#usda"))
-    ),
-    _OwnFormat("amass", (".npz",)),
-    _OwnFormat("mot", (".mot",)),
-)
+_OWN: dict[str, tuple[str, Callable[[bytes], bool]]] = {
+    "bvh": (".bvh", lambda head: _first_word(head) == b"hierarchy"),
+    "acclaim": (".amc .asf", lambda head: _first_word(head).startswith(b":")),
+    "c3d": (".c3d", lambda head: head[1:2] == b"\x50" and 0 < head[0] < 9),
+    "trc": (".trc", lambda head: _first_word(head) == b"pathfiletype"),
+    "gltf": (".glb .gltf .vrm .vrma", lambda head: head.startswith(b"glTF")),
+    "fbx": (".fbx", lambda head: head.startswith((b"Kaydara FBX Binary", b"; FBX"))),
+    "usd": (".usd .usda .usdc .usdz", lambda head: head.startswith((b"PXR-USDC", b"#usda"))),
+    "amass": (".npz", lambda _head: False),
+    "mot": (".mot", lambda _head: False),
+}
 _INSTEAD = {
     "GLB": (".blend", ".ma", ".mb", ".max", ".c4d", ".dae", ".obj", ".ply", ".stl", ".3ds", ".pmx", ".vmd"),
     "BVH": (".htr", ".mvnx", ".mvn", ".bip", ".anim", ".trk", ".xsens", ".skel"),
     "C3D": (".csv", ".tsv", ".tak", ".vsk", ".x2d", ".qtm", ".mat", ".cap"),
 }  # files of other programs, with formats that those programs can write and Poise reads
-FORMATS: Registry[Format] = Registry("file format", {known.name: known for known in _OWN})
+FORMATS: Registry[Format] = Registry("file format", {
+    name: Format(name, tuple(names.split()), sniff, markers=name in ("c3d", "trc"), module=f"poise.formats.{name}")
+    for name, (names, sniff) in _OWN.items()
+})  # fmt: skip
 SKINS: Registry[Callable[..., Any]] = Registry(
     "skin", {"mannequin": "poise.pictures.mannequin:build_mannequin"}
 )

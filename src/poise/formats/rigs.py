@@ -44,14 +44,8 @@ def motion_of_matrices(file: Path, found: Mapping[str, Any], *, format: str, ani
             raise ParseError("joints have zero scale, or are further away than a million metres", path=file)
         rested = rotations_of(bind[None, :, :3, :3])[0]
         rested = np.where(np.isfinite(rested), rested, turns[0])
-        skeleton, roots, relative, warnings = from_world(
-            names,
-            parents,
-            rested,
-            places,
-            turns,
-            orders=[orders[joint] for joint in order] if len(orders) == len(order) else (),
-        )
+        own = [orders[joint] for joint in order] if len(orders) == len(order) else ()
+        skeleton, roots, relative, warnings = from_world(names, parents, rested, places, turns, orders=own)
     offsets = np.concatenate([bind[:1, :3, 3], skeleton.offsets[1:]])
     listed = [str(name) for name in found["animations"]]
     origin = Origin(
@@ -88,14 +82,42 @@ def from_world(
     If a joint with most of the body below it moves within its parent (a pelvis below a root that stays on the floor),
     the root moves with it.
     """
-    offsets, strays = _offsets(places, turns, bind, parents)
-    mover = _mover(strays, parents)
-    relative = _relative(turns, bind, parents)
-    orders = tuple(orders) if len(orders) == len(names) else _orders(names, parents, relative)
+    offsets, strays = np.zeros((len(parents), 3)), np.zeros_like(places)
+    world = turning.multiply(turns, np.broadcast_to(turning.conjugate(bind), turns.shape))
+    relative = world.copy()
+    for joint, parent in enumerate(parents):
+        if parent >= 0:
+            bone = places[:, joint] - places[:, parent]
+            own = turning.rotate(turning.conjugate(turns[0, parent]), bone[0])
+            offsets[joint] = turning.rotate(bind[parent], own)
+            strays[:, joint] = bone - turning.rotate(turns[:, parent], own)
+            relative[:, joint] = turning.multiply(turning.conjugate(world[:, parent]), world[:, joint])
+    relative = turning.canonical(turning.normalize(relative))
+    orders = tuple(orders)
+    if len(orders) != len(names):  # ZYX, and none for end joints that never rotate
+        still = np.broadcast_to(turning.IDENTITY, relative.shape)
+        turned = turning.geodesic_distance(relative, still).max(axis=0)
+        inner = {0, *parents}
+        orders = tuple(
+            "" if joint not in inner and angle < _STILL_RADIANS and _TIP.search(names[joint]) else "ZYX"
+            for joint, angle in enumerate(turned)
+        )
     relative[:, [order == "" for order in orders]] = turning.IDENTITY
     skeleton = Skeleton(names, np.array(parents), offsets, orders, role_overrides=roles or {})
-    roots = places[:, 0] if mover < 0 else places[:, 0] + strays[:, mover]
-    return skeleton, roots, turning.continuous(relative), _warnings(names, parents, strays, mover)
+    below, far = np.ones(len(parents), dtype=np.int64), np.linalg.norm(strays, axis=-1).max(axis=0)
+    for joint in range(len(parents) - 1, 0, -1):
+        below[parents[joint]] += below[joint]
+    largest = int(np.argmax(np.where(far > _STRETCH, below, 0)))
+    mover = largest if far[largest] > _STRETCH and 2 * below[largest] > len(parents) else -1
+    roots, warnings = places[:, 0], []
+    far[max(mover, 0)] = 0.0
+    if mover >= 0:
+        roots = roots + strays[:, mover]
+        warnings.append(f"{names[mover]} moves within {names[parents[mover]]}, which moves with it here")
+    if far.max() >= _STRETCH:
+        stretch = f"bones change length by up to {100 * far.max():.1f} cm in the file"
+        warnings.append(f"{stretch}; the first frame's lengths are kept")
+    return skeleton, roots, turning.continuous(relative), tuple(warnings)
 
 
 def hung_as_in_metarig(
@@ -109,9 +131,18 @@ def hung_as_in_metarig(
     own = {names[node]: node for node in joints if names[node].startswith("DEF-")}
     if not {"DEF-spine", "DEF-thigh.L", "DEF-thigh.R"} <= own.keys():
         return None
-    bones, root = set(own.values()), own["DEF-spine"]
-    parents = {node: _in_metarig(name, own, _nearest(node, above, bones)) for name, node in own.items()}
-    parents[root] = -1
+    hung = {"thigh": "spine", "pelvis": "spine", "breast": "spine.003", "shoulder": "spine.003"}
+    head, parents = max(name for name in own if name.startswith("DEF-spine")), {}
+    for name, node in own.items():
+        above_it = above[node]
+        while above_it >= 0 and above_it not in own.values():
+            above_it = above[above_it]
+        if above_it < 0:  # then as in the metarig; for the face, the head
+            part, _, side = name.removeprefix("DEF-").partition(".")
+            limb = f"DEF-shoulder.{side}" if part == "upper_arm" else head
+            above_it = own.get(f"DEF-{hung[part]}" if part in hung else limb, own["DEF-spine"])
+        parents[node] = above_it
+    parents[own["DEF-spine"]] = -1
     steps = dict.fromkeys(own.values(), 0)
     for node in steps:
         at = node
@@ -154,23 +185,6 @@ def _climb(joint: int, above: Sequence[int]) -> list[int]:
     return found
 
 
-def _nearest(node: int, above: Sequence[int], bones: set[int]) -> int:
-    while (node := above[node]) >= 0 and node not in bones:
-        pass
-    return node
-
-
-def _in_metarig(name: str, own: Mapping[str, int], found: int) -> int:
-    """The parent of a deforming bone: the one found above it, else as in the metarig; for the face, the head."""
-    if found >= 0:
-        return found
-    part, _, side = name.removeprefix("DEF-").partition(".")
-    hung = {"thigh": "spine", "pelvis": "spine", "breast": "spine.003", "shoulder": "spine.003"}
-    head = max(bone for bone in own if bone.startswith("DEF-spine"))
-    wanted = f"DEF-{hung[part]}" if part in hung else f"DEF-shoulder.{side}" if part == "upper_arm" else head
-    return own.get(wanted, own["DEF-spine"])
-
-
 def rotations_of(axes: Float[Array, "frames joints 3 3"]) -> Float[Array, "frames joints 4"]:
     """The rotations nearest to axes that may be scaled; NaN if one is not finite."""
     flat = axes.reshape(-1, 3, 3)
@@ -193,64 +207,9 @@ def nearest_rotation(matrices: Float[Array, "n 3 3"]) -> Float[Array, "n 4"]:
     return turning.quaternion_from_matrix(turns)
 
 
-def _offsets(
-    places: Array, turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
-) -> tuple[Float[Array, "joints 3"], Float[Array, "frames joints 3"]]:
-    """Offsets from the parents in the rest pose, and the deviations of joints from there over the frames."""
-    offsets, strays = np.zeros((len(parents), 3)), np.zeros_like(places)
-    for joint, parent in enumerate(parents):
-        if parent >= 0:
-            bone = places[:, joint] - places[:, parent]
-            own = turning.rotate(turning.conjugate(turns[0, parent]), bone[0])
-            offsets[joint] = turning.rotate(bind[parent], own)
-            strays[:, joint] = bone - turning.rotate(turns[:, parent], own)
-    return offsets, strays
-
-
-def _mover(strays: Float[Array, "frames joints 3"], parents: list[int]) -> int:
-    """The joint that moves within its parent and has most of the body below it; -1 if there is none."""
-    below = np.ones(len(parents), dtype=np.int64)
-    for joint in range(len(parents) - 1, 0, -1):
-        below[parents[joint]] += below[joint]
-    moving = np.linalg.norm(strays, axis=-1).max(axis=0) > _STRETCH
-    chosen = int(np.argmax(np.where(moving, below, 0)))
-    return chosen if moving[chosen] and 2 * below[chosen] > len(parents) else -1
-
-
-def _relative(
-    turns: Array, bind: Float[Array, "joints 4"], parents: list[int]
-) -> Float[Array, "frames joints 4"]:
-    """Rotations relative to the parent and to the rest pose."""
-    world = turning.multiply(turns, np.broadcast_to(turning.conjugate(bind), turns.shape))
-    local = world.copy()
-    for joint, parent in enumerate(parents):
-        if parent >= 0:
-            local[:, joint] = turning.multiply(turning.conjugate(world[:, parent]), world[:, joint])
-    return turning.canonical(turning.normalize(local))
-
-
-def _orders(names: tuple[str, ...], parents: list[int], relative: Array) -> tuple[str, ...]:
-    """The rotation channels of each joint: ZYX, and none for end joints that never rotate."""
-    still = np.broadcast_to(turning.IDENTITY, relative.shape)
-    turned = turning.geodesic_distance(relative, still).max(axis=0)
-    inner = {0, *parents}
-    return tuple(
-        "" if joint not in inner and angle < _STILL_RADIANS and _TIP.search(names[joint]) else "ZYX"
-        for joint, angle in enumerate(turned)
-    )
-
-
-def _warnings(
-    names: tuple[str, ...], parents: list[int], strays: Float[Array, "frames joints 3"], mover: int
-) -> tuple[str, ...]:
-    far = np.linalg.norm(strays, axis=-1).max(axis=0)
-    said = (
-        (f"{names[mover]} moves within {names[parents[mover]]}, which moves with it here",)
-        if mover >= 0
-        else ()
-    )
-    far[max(mover, 0)] = 0.0
-    if far.max() < _STRETCH:
-        return said
-    stretch = f"bones change length by up to {100 * far.max():.1f} cm in the file; the first frame's lengths are kept"
-    return (*said, stretch)
+def rest_places(skeleton: Skeleton) -> Float[Array, "joints 3"]:
+    """Joint positions with all rotations at identity and the root at its own offset."""
+    places = skeleton.offsets.copy()
+    for joint in range(1, len(skeleton)):
+        places[joint] += places[skeleton.parents[joint]]
+    return places

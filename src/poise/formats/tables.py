@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
 from pathlib import Path
 from types import NoneType, UnionType
@@ -29,7 +29,7 @@ from poise.formats.named_files import RefusedNameError, named_file
 T = TypeVar("T")
 
 TYPED = Path("constraints")  # path of tables that were typed, not read: they cannot name files
-MOST_NAMES = 100  # dotted names in a key
+MOST_NAMES = 100  # dotted names in a key; they take quadratic time
 _STRINGS_AND_COMMENTS = re.compile(r""""(?:[^"\\\n]|\\.)*"?|'[^'\n]*'?|\#[^\n]*""")
 
 
@@ -86,7 +86,11 @@ def read_table(path: Path, text: str | None = None) -> Table:
     try:
         given = existing_file(path).read_text(encoding="utf-8-sig") if text is None else text
         content = checked_text(given)
-        values = checked_depth(json.loads(content) if as_json else tomllib.loads(_checked_keys(content)))
+        if not as_json and content.count(".") > MOST_NAMES:
+            bare = _STRINGS_AND_COMMENTS.sub("", content)
+            if max(part.count(".") for part in re.split(r"[,=\n\[\]{}]", bare)) > MOST_NAMES:
+                raise InvalidValueError(f"more than {MOST_NAMES} dotted names in a key")
+        values = checked_depth(json.loads(content) if as_json else tomllib.loads(content))
     except UnicodeDecodeError as error:
         raise ParseError(f"not UTF-8 text; {'JSON' if as_json else 'TOML'} must be", path=path) from error
     except json.JSONDecodeError as error:
@@ -100,15 +104,6 @@ def read_table(path: Path, text: str | None = None) -> Table:
     if not isinstance(values, dict):
         raise ParseError(f"expected a table with names and values; got {values!r}", path=path)
     return Table(values, path)
-
-
-def _checked_keys(text: str) -> str:
-    """Return the TOML text; raise if a key has too many dotted names, which takes quadratic time."""
-    if text.count(".") > MOST_NAMES:
-        bare = _STRINGS_AND_COMMENTS.sub("", text)
-        if max(part.count(".") for part in re.split(r"[,=\n\[\]{}]", bare)) > MOST_NAMES:
-            raise InvalidValueError(f"more than {MOST_NAMES} dotted names in a key")
-    return text
 
 
 def read_declared(declaration: type[T], path: Path) -> T:
@@ -125,7 +120,13 @@ class Table:
 
     def read(self, declaration: type[T]) -> T:
         """Read a declared dataclass; raise on unknown keys."""
-        given = {field.name: value for field, value in self._declared(declaration)}
+        given = {}
+        for field, annotation in declared(declaration):
+            extras, key = getattr(annotation, "__metadata__", ()), key_of(field, annotation)
+            reader = next((extra.function for extra in extras if isinstance(extra, Read)), None)
+            required = field.default is MISSING and field.default_factory is MISSING
+            if required or self.has(key):
+                given[field.name] = self.get(key, annotation) if reader is None else reader(self, key)
         self.done()
         try:
             return declaration(**given)
@@ -168,41 +169,24 @@ class Table:
             if key not in self._asked:
                 raise self.error(key, str(UnknownNameError("key", key, self._asked)))
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
-    def _declared(self, declaration: type) -> Iterator[tuple[Field[Any], Any]]:
-        for field, annotation in declared(declaration):
-            extras, key = getattr(annotation, "__metadata__", ()), key_of(field, annotation)
-            reader = next((extra.function for extra in extras if isinstance(extra, Read)), None)
-            required = field.default is MISSING and field.default_factory is MISSING
-            if required or self.has(key):
-                yield field, self.get(key, annotation) if reader is None else reader(self, key)
-
     def _named(self, key: str) -> str:
         return f"{self.place}.{key}" if self.place else key
 
     def _converted(self, key: str, value: Any, annotation: Any) -> Any:
-        if get_origin(annotation) is Annotated:
-            return self._within(key, value, annotation)
         options = [each for each in _choices(annotation) if each is not NoneType]
         chosen = next((each for each in options if _fits(value, each)), None)
+        if get_origin(annotation) is Annotated or get_origin(chosen) is Annotated:
+            bounded: Any = annotation if get_origin(annotation) is Annotated else chosen
+            found = self._converted(key, value, get_args(bounded)[0])
+            for extra in bounded.__metadata__:
+                if isinstance(extra, Range) and found is not None and found not in extra:
+                    raise self.error(key, f"expected a number {extra}; got {value:g}")
+                if isinstance(extra, Among) and found not in extra.words:
+                    raise self.error(key, str(UnknownNameError("choice", found, extra.words)))
+            return found
         if chosen is None:
             expected = " or ".join(_in_words(each, self._named(key)) for each in options)
             raise self.error(key, f"expected {expected}; got {value!r}")
-        if get_origin(chosen) is Annotated:
-            return self._within(key, value, chosen)
-        return self._taken(key, value, chosen)
-
-    def _within(self, key: str, value: Any, annotation: Any) -> Any:
-        found = self._converted(key, value, get_args(annotation)[0])
-        for extra in annotation.__metadata__:
-            if isinstance(extra, Range) and found is not None and found not in extra:
-                raise self.error(key, f"expected a number {extra}; got {value:g}")
-            if isinstance(extra, Among) and found not in extra.words:
-                raise self.error(key, str(UnknownNameError("choice", found, extra.words)))
-        return found
-
-    def _taken(self, key: str, value: Any, chosen: Any) -> Any:
         origin, arguments = get_origin(chosen), get_args(chosen)
         if is_dataclass(chosen):
             return Table(value, self.path, self._named(key)).read(cast(type[Any], chosen))
@@ -210,10 +194,8 @@ class Table:
             inner = Table(value, self.path, self._named(key))
             return {name: inner.get(name, arguments[1]) for name in value}
         if origin is tuple:
-            return tuple(
-                self._converted(f"{key}[{number}]", each, arguments[0])
-                for number, each in enumerate(value, start=1)
-            )
+            numbered = enumerate(value, start=1)
+            return tuple(self._converted(f"{key}[{number}]", each, arguments[0]) for number, each in numbered)
         if origin is Literal and value not in arguments:
             raise self.error(key, str(UnknownNameError("choice", value, arguments)))
         if chosen is Path and self.path == TYPED:

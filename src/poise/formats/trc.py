@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import re
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,11 +20,10 @@ from jaxtyping import Float
 from poise.bounds import LARGEST_NUMBER
 from poise.errors import InvalidValueError, ParseError
 from poise.formats.files import existing_file, replacing
-from poise.formats.laboratory import stated_unit, world_from_laboratory
+from poise.formats.laboratory import chosen_up, stated_unit, y_up
 from poise.formats.text import finite_numbers, is_number_word, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
-from poise.motion.motion import Origin
 from poise.types import Array
 
 _HEADER_LINES = 5
@@ -47,6 +47,14 @@ class _TrcHeader:
             return None
         return finite_numbers([self.settings[name]], path=self.path, line=3, what=f"the header's {name}")[0]
 
+    @property
+    def rate(self) -> float:
+        rate = self.number("datarate") or 0.0
+        if rate <= 0:
+            said = self.settings["datarate"]
+            raise ParseError(f"DataRate must be above zero; got {said}", path=self.path, line=3)
+        return rate
+
 
 def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: str | None = None) -> Markers:
     """Read the markers of a TRC file, in metres and Y up; `units` and `up` ("+Z") override the file."""
@@ -55,28 +63,15 @@ def read(path: str | os.PathLike[str], *, units: str | float | None = None, up: 
     header = _read_header(lines, path=file)
     unit = stated_unit(header.settings["units"], given=units, path=file)
     rows = _read_rows(lines, header=header)
-    points = _whole(rows) * unit.metres
+    missing = np.isnan(rows).sum(axis=2)
+    points = np.where(missing[..., None] > 0, np.nan, rows) * unit.metres
     stated = "+Y" if lines[0].rstrip().endswith(_UP) else None
-    points, up_reason = world_from_laboratory(
-        header.labels, points, given_up=up, stated_up=stated, default_up="+Y"
-    )
-    origin = Origin(
-        path=str(file),
-        format="trc",
-        metres_per_unit=unit.metres,
-        units=unit.name,
-        units_reason=unit.reason,
-        frames_in_file=len(points),
-        notes=(up_reason,),
-        warnings=(
-            *_disagreements(header, frames=len(points)),
-            *_doubtful_times(lines, _rate(header)),
-            *_repeated_labels(lines[3]),
-            *_doubtful_size(points, unit.name),
-            *_partial_points(rows),
-        ),
-    )
-    return Markers(header.labels, points, _rate(header), name=file.stem, origin=origin)
+    axis, why = chosen_up(header.labels, points, given_up=up, stated_up=stated, default_up="+Y")
+    partial = int(np.count_nonzero((missing == 1) | (missing == 2)))
+    gaps = (f"{partial} points lack one or two coordinates; read as gaps",) if partial else ()
+    doubts = (*_doubts(header, lines, points, unit.name), *gaps)
+    origin = unit.origin(file, "trc", len(points), notes=[f"{axis} is up: {why}"], warnings=doubts)
+    return Markers(header.labels, y_up(points, axis), header.rate, name=file.stem, origin=origin)
 
 
 def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float = "mm") -> None:
@@ -85,10 +80,20 @@ def write(markers: Markers, path: str | os.PathLike[str], *, units: str | float 
         raise InvalidValueError(f"a TRC file holds markers; got a {type(markers).__name__}")
     if not markers.labels:
         raise InvalidValueError("a TRC file needs at least one marker; got none")
-    metres = metres_per_unit(units)
-    target = Path(path)
+    metres, target = metres_per_unit(units), Path(path)
+    frames, count, rate = len(markers), len(markers.labels), f"{markers.fps:.10g}"
+    names = "DataRate CameraRate NumFrames NumMarkers Units OrigDataRate OrigDataStartFrame OrigNumFrames"
+    values = (rate, rate, frames, count, units, rate, 1, frames)
+    labels = "\t\t\t".join(_CONTROL.sub(" ", label) for label in markers.labels)
+    header = (
+        f"PathFileType\t4\t(X/Y/Z)\t{_CONTROL.sub(' ', target.name)}\t{_UP}",
+        "\t".join(names.split()),
+        "\t".join(map(str, values)),
+        f"Frame#\tTime\t{labels}\t\t",
+        "\t\t" + "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, count + 1)),
+    )
     with replacing(target) as file:
-        file.write(_header_text(markers, unit=str(units), file_name=target.name))
+        file.write("\n".join(header) + "\n\n")
         decimals = max(4, 8 + round(np.log10(metres)))  # a hundredth of a micrometre
         for number, row in enumerate(markers.points / metres):
             cells = ["" if np.isnan(value) else f"{value:.{decimals}f}" for value in row.ravel().tolist()]
@@ -118,57 +123,29 @@ def _read_header(lines: list[str], *, path: Path) -> _TrcHeader:
     return _TrcHeader(settings, unique_names(labels), path)
 
 
-def _rate(header: _TrcHeader) -> float:
-    rate = header.number("datarate") or 0.0
-    if rate <= 0:
-        raise ParseError(
-            f"DataRate must be above zero; got {header.settings['datarate']}", path=header.path, line=3
-        )
-    return rate
-
-
 def _read_rows(lines: list[str], *, header: _TrcHeader) -> Float[Array, "frames markers 3"]:
-    rows = [
-        _read_row(line, header=header, number=number)
-        for number, line in enumerate(lines[_HEADER_LINES:], start=_HEADER_LINES + 1)
-        if line.strip()
-    ]
+    """The coordinates of every frame; missing cells at the end are gaps if whole markers are missing."""
+    rows, count = [], 3 * len(header.labels)
+    for number, line in enumerate(lines[_HEADER_LINES:], start=_HEADER_LINES + 1):
+        if not line.strip():
+            continue
+        cells = _cells(line)[2:]
+        while len(cells) > count and not cells[-1].strip():
+            cells.pop()
+        if len(cells) % 3 == 0 and "\t" in line:
+            del cells[count:]  # unlabelled points
+        if len(cells) > count or len(cells) % 3 or ("\t" not in line and len(cells) < count):
+            needed = f"{len(header.labels)} markers need {count} coordinates"
+            raise ParseError(f"{needed}; got {len(cells)}", path=header.path, line=number)
+        cells += [""] * (count - len(cells))
+        words = ["nan" if cell.strip().lower() in _GAP_WORDS else cell for cell in cells]
+        values = numbers(words, path=header.path, line=number, what="coordinates")
+        if any(abs(value) > LARGEST_NUMBER for value in values):
+            raise ParseError("a coordinate is infinite or absurdly large", path=header.path, line=number)
+        rows.append(values)
     if not rows:
         raise ParseError("there are no frames after the header", path=header.path)
     return np.array(rows).reshape(len(rows), len(header.labels), 3)
-
-
-def _read_row(line: str, *, header: _TrcHeader, number: int) -> list[float]:
-    """The coordinates of one frame; missing cells at the end are gaps if whole markers are missing."""
-    cells = _cells(line)[2:]
-    count = 3 * len(header.labels)
-    while len(cells) > count and not cells[-1].strip():
-        cells.pop()
-    if len(cells) % 3 == 0 and "\t" in line:
-        del cells[count:]  # unlabelled points
-    if len(cells) > count or len(cells) % 3 or ("\t" not in line and len(cells) < count):
-        raise ParseError(
-            f"{len(header.labels)} markers need {count} coordinates; got {len(cells)}",
-            path=header.path,
-            line=number,
-        )
-    cells += [""] * (count - len(cells))
-    words = ["nan" if cell.strip().lower() in _GAP_WORDS else cell for cell in cells]
-    values = numbers(words, path=header.path, line=number, what="coordinates")
-    if any(abs(value) > LARGEST_NUMBER for value in values):
-        raise ParseError("a coordinate is infinite or absurdly large", path=header.path, line=number)
-    return values
-
-
-def _whole(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
-    """The points, with NaN for all coordinates if one is missing."""
-    return np.where(np.isnan(points).any(axis=2, keepdims=True), np.nan, points)
-
-
-def _partial_points(points: Float[Array, "frames markers 3"]) -> tuple[str, ...]:
-    missing = np.isnan(points).sum(axis=2)
-    count = int(np.count_nonzero((missing == 1) | (missing == 2)))
-    return (f"{count} points lack one or two coordinates; read as gaps",) if count else ()
 
 
 def _cells(line: str) -> list[str]:
@@ -178,71 +155,37 @@ def _cells(line: str) -> list[str]:
     return plain.split(mark)
 
 
-def _disagreements(header: _TrcHeader, *, frames: int) -> tuple[str, ...]:
-    """Notes where the header's counts differ from the content, which is used."""
-    pairs = (("nummarkers", len(header.labels), "markers are named"), ("numframes", frames, "rows are there"))
-    declared = [(name, header.number(name), count, what) for name, count, what in pairs]
-    return tuple(
-        f"the header's {name} is {number:g} but {count} {what}"
-        for name, number, count, what in declared
-        if number is not None and number != count
+def _doubts(
+    header: _TrcHeader, lines: list[str], points: Float[Array, "frames markers 3"], unit: str
+) -> Iterator[str]:
+    """Warnings where the header's counts and rate, or the unit, differ from the content."""
+    pairs = (
+        ("nummarkers", len(header.labels), "markers are named"),
+        ("numframes", len(points), "rows are there"),
     )
-
-
-def _doubtful_times(lines: list[str], rate: float) -> tuple[str, ...]:
-    """A warning where times or frame numbers contradict their order or the header's rate, which is used."""
+    for name, count, what in pairs:
+        if (number := header.number(name)) is not None and number != count:
+            yield f"the header's {name} is {number:g} but {count} {what}"
     cells = [_cells(line)[:2] for line in lines[_HEADER_LINES:] if line.strip()]
     frames, times = (
         np.array([float(row[k]) if len(row) > k and is_number_word(row[k]) else np.nan for row in cells])
         for k in (0, 1)
     )
-    steps = np.diff(times)
-    if len(steps) == 0 or np.isnan(steps).any():
-        return ()
-    if np.any(steps <= 0):
-        row = int(np.argmax(steps <= 0)) + 2
-        return (f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s",)
-    odd = np.diff(frames) != np.median(np.diff(frames))
-    if not np.isnan(frames).any() and np.any(odd):
-        row = int(np.argmax(odd)) + 2
-        return (f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}",)
-    own = 1.0 / np.median(steps)
-    if abs(own / rate - 1.0) <= _SAME_RATE:
-        return ()
-    return (f"the header's rate is {rate:g} Hz, which was used, but the times are {own:.4g} Hz",)
-
-
-def _repeated_labels(line: str) -> tuple[str, ...]:
-    counts = Counter(label.strip() for label in _cells(line)[2:] if label.strip())
-    twice = [label for label, times in counts.items() if times > 1]
-    return (
-        (f"labels that are there twice: {', '.join(twice[:5])}; the later ones got numbers",) if twice else ()
-    )
-
-
-def _doubtful_size(points: Float[Array, "frames markers 3"], unit: str) -> tuple[str, ...]:
-    """A warning if the markers of no moment can be those of a person or a prop in the file's unit."""
+    steps, jumps = np.diff(times), np.diff(frames)
+    if len(steps) and not np.isnan(steps).any():
+        odd = jumps != np.median(jumps)
+        if np.any(steps <= 0):
+            row = int(np.argmax(steps <= 0)) + 2
+            yield f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s"
+        elif not np.isnan(frames).any() and np.any(odd):
+            row = int(np.argmax(odd)) + 2
+            yield f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}"
+        elif abs((own := 1.0 / np.median(steps)) / header.rate - 1.0) > _SAME_RATE:
+            yield f"the header's rate is {header.rate:g} Hz, which was used, but the times are {own:.4g} Hz"
+    counts = Counter(label.strip() for label in _cells(lines[3])[2:] if label.strip())
+    if twice := [label for label, count in counts.items() if count > 1]:
+        yield f"labels that are there twice: {', '.join(twice[:5])}; the later ones got numbers"
     spans = np.nanmax(points, axis=1, initial=-np.inf) - np.nanmin(points, axis=1, initial=np.inf)
     span = float(np.max(np.where(np.isfinite(spans), spans, 0.0), initial=0.0))
-    if points.shape[1] < 3 or _SIZES[0] <= span <= _SIZES[1]:
-        return ()
-    return (f"the markers are {span:.2g} m apart; is the file's unit, {unit}, right (units= overrides it)?",)
-
-
-# --- writing -------------------------------------------------------------------------------------------------------
-
-
-def _header_text(markers: Markers, *, unit: str, file_name: str) -> str:
-    frames, count, rate = len(markers), len(markers.labels), f"{markers.fps:.10g}"
-    names = "DataRate CameraRate NumFrames NumMarkers Units OrigDataRate OrigDataStartFrame OrigNumFrames"
-    values = (rate, rate, frames, count, unit, rate, 1, frames)
-    coordinates = "\t".join(f"X{k}\tY{k}\tZ{k}" for k in range(1, count + 1))
-    labels = "\t\t\t".join(_CONTROL.sub(" ", label) for label in markers.labels)
-    lines = (
-        f"PathFileType\t4\t(X/Y/Z)\t{_CONTROL.sub(' ', file_name)}\t{_UP}",
-        "\t".join(names.split()),
-        "\t".join(map(str, values)),
-        f"Frame#\tTime\t{labels}\t\t",
-        f"\t\t{coordinates}",
-    )
-    return "\n".join(lines) + "\n\n"
+    if points.shape[1] >= 3 and not _SIZES[0] <= span <= _SIZES[1]:
+        yield f"the markers are {span:.2g} m apart; is the file's unit, {unit}, right (units= overrides it)?"

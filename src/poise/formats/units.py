@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.motion.motion import Origin
 from poise.skeleton.measure import standing_height
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
@@ -17,11 +20,11 @@ METRES: dict[str, float] = {
     "m": 1.0,
     "cm": 0.01,
     "mm": 0.001,
-    "dm": 0.1,  # MakeHuman's
+    "dm": 0.1,
     "inch": 0.0254,
-    "cmu": 0.0254
-    / 0.45,  # the CMU Graphics Lab's: an inch over 0.45, in its ASF files and their BVH conversion
+    "cmu": 0.0254 / 0.45,
 }
+"""MakeHuman uses dm; cmu is the CMU Graphics Lab's, in its ASF files and their BVH conversion."""
 _ALIASES = {
     "mete": "m", "metre": "m", "metres": "m", "meter": "m", "meters": "m",
     "centimetre": "cm", "centimetres": "cm", "centimeter": "cm", "centimeters": "cm",
@@ -32,14 +35,7 @@ _ALIASES = {
 
 _USUAL_HEIGHT = 1.70
 _SPREAD = 0.25  # of log heights; wide, because characters and children are recorded too
-_RARITY = {
-    "m": 0.0,
-    "cm": 0.0,
-    "mm": 1.0,
-    "cmu": 2.0,
-    "dm": 3.0,
-    "inch": 4.0,
-}  # minus twice the log of a unit's frequency
+_RARITY = {"m": 0.0, "cm": 0.0, "mm": 1.0, "cmu": 2.0, "dm": 3.0, "inch": 4.0}  # -2 log of a unit's frequency
 _SHORTEST, _TALLEST = 0.7, 2.6  # metres; outside this range the choice is reported as doubtful
 _HIP_HEIGHT = 0.53  # of the stature (Winter 2009, figure 4.1)
 
@@ -52,6 +48,15 @@ class Unit:
     metres: float
     reason: str
     warnings: tuple[str, ...] = ()
+
+    def origin(
+        self, file: Path, format: str, frames: int, *, notes: Sequence[str] = (), warnings: Sequence[str] = ()
+    ) -> Origin:
+        """The origin of a recording in this unit."""
+        return Origin(
+            path=str(file), format=format, metres_per_unit=self.metres, units=self.name, units_reason=self.reason,
+            frames_in_file=frames, notes=tuple(notes), warnings=(*warnings, *self.warnings),
+        )  # fmt: skip
 
 
 def metres_per_unit(unit: str | float) -> float:
@@ -76,23 +81,14 @@ def choose_unit(
         measure = f"the root's height suggests a body of {height:.4g} units"
     if height <= 0:
         return Unit("m", 1.0, "the file has no lengths; metres assumed", ("the unit of length is a guess",))
-    return _likeliest(height, measure)
-
-
-def _likeliest(height: float, measure: str) -> Unit:
     name = min(
         METRES,
         key=lambda unit: _RARITY[unit] + (math.log(height * METRES[unit] / _USUAL_HEIGHT) / _SPREAD) ** 2,
     )
-    metres = height * METRES[name]
-    reason = f"{measure}, which is {metres:.2f} m in {_title(name)}"
-    doubts: tuple[str, ...] = ()
-    if not _SHORTEST <= metres <= _TALLEST:
-        doubts = (
-            f"no usual unit gives a person's height: {metres:.3g} m in {_title(name)} is the nearest "
-            "(units= overrides it)",
-        )
-    return Unit(name, METRES[name], reason, doubts)
+    metres, title = height * METRES[name], "CMU's unit (2.54/0.45 cm)" if name == "cmu" else name
+    doubt = f"no usual unit gives a person's height: {metres:.3g} m in {title} is the nearest (units= overrides it)"
+    doubts = () if _SHORTEST <= metres <= _TALLEST else (doubt,)
+    return Unit(name, METRES[name], f"{measure}, which is {metres:.2f} m in {title}", doubts)
 
 
 def _given(unit: str | float) -> Unit:
@@ -100,19 +96,11 @@ def _given(unit: str | float) -> Unit:
         name = _ALIASES.get(unit.strip().lower(), unit.strip().lower())
         if name in METRES:
             return Unit(name, METRES[name], "given")
-        unit = _number_in(name)
+        try:
+            unit = float(name)
+        except ValueError:
+            raise UnknownNameError("unit of length", name, (*METRES, "a number of metres")) from None
     if isinstance(unit, bool) or not (math.isfinite(unit) and 1e-9 <= unit <= 1e9):
         raise InvalidValueError(f"a unit of length must be a positive number of metres; got {unit}")
     named = next((name for name, metres in METRES.items() if math.isclose(metres, unit, rel_tol=1e-6)), None)
     return Unit(named or f"{float(unit):g} m", float(unit), "given")
-
-
-def _number_in(name: str) -> float:
-    try:
-        return float(name)
-    except ValueError:
-        raise UnknownNameError("unit of length", name, (*METRES, "a number of metres")) from None
-
-
-def _title(name: str) -> str:
-    return "CMU's unit (2.54/0.45 cm)" if name == "cmu" else name

@@ -35,20 +35,26 @@ def _main(file: str, out: str, wanted: str | None = None, meshes: str = "") -> N
     metres, fps = UsdGeom.GetStageMetersPerUnit(stage), stage.GetTimeCodesPerSecond()
     animation = query.GetAnimQuery()
     times = animation.GetJointTransformTimeSamples() if animation and wanted != "" else []
-    codes = _time_codes(times, len(query.GetJointOrder()))
+    codes, tokens = list(times) or [0.0], [str(token) for token in query.GetJointOrder()]
+    if len(times) > 1:  # evenly spaced times, also if the samples are uneven
+        step = float(np.median(np.diff(times)))
+        count = round((times[-1] - times[0]) / step) + 1
+        if not 0 < count * len(tokens) < _MOST:
+            sys.exit(f"refused {count} frames of {len(tokens)} joints are more than Poise takes")
+        codes = [times[0] + step * k for k in range(count)]
+    given = [str(name) for name in skeleton.GetJointNamesAttr().Get() or ()]
+    names = given if len(given) == len(tokens) else [token.rpartition("/")[2] for token in tokens]
     to_metres = (np.eye(4) if UsdGeom.GetStageUpAxis(stage) == "Y" else _Y_UP) @ np.diag([metres] * 3 + [1.0])
-    tokens = [str(token) for token in query.GetJointOrder()]
     rests = query.GetTopology()
     data = skeleton.GetPrim().GetCustomDataByKey("poise:orders")
     bind = to_metres @ _worlds(query, None)
     frames = np.stack([to_metres @ _worlds(query, code) for code in codes])
     np.savez(
-        out, names=np.array(_names(skeleton, tokens)), parents=np.array(rests.GetParentIndices()),
-        bind=bind, metres=metres, units=f"{metres:g} m", frames=frames,
-        fps=fps * _spacing(codes), animations=np.array([], dtype=str), orders=np.array(str(data or "")),
-        warnings=np.array(
-            ([f"{bound} skeletons; the largest was read"] if bound > 1 else []) + unread[:5], dtype=str
-        ),
+        out, names=np.array(names if len(set(names)) == len(names) else tokens),
+        parents=np.array(rests.GetParentIndices()), bind=bind, metres=metres, units=f"{metres:g} m",
+        frames=frames, fps=fps * (1.0 / (codes[1] - codes[0])) if len(codes) > 1 else fps,
+        animations=np.array([], dtype=str), orders=np.array(str(data or "")),
+        warnings=np.array([*([f"{bound} skeletons; the largest was read"] if bound > 1 else []), *unread[:5]], str),
         dressed=any(own.GetPrim().GetName() != "Mannequin" for own in worn),
         **(_Wardrobe(to_metres, frames[0] @ np.linalg.inv(bind), tokens).arrays(worn) if meshes else {}),
     )  # fmt: skip
@@ -166,72 +172,48 @@ class _Wardrobe:
         if mesh.GetOrientationAttr().Get() == UsdGeom.Tokens.leftHanded:
             first = np.repeat(np.cumsum(faces) - faces, faces)
             turned = 2 * first + np.repeat(faces, faces) - 1 - turned
-        found = {"corners": corners, "faces": faces, "looks": looks} | self._on_corners(mesh, corners)
+        found = {"corners": corners, "faces": faces, "looks": looks}
+        kinds = (Sdf.ValueTypeNames.TexCoord2fArray, Sdf.ValueTypeNames.Float2Array)
+        shown = UsdGeom.PrimvarsAPI(mesh).GetPrimvarsWithValues()
+        on_picture = [one for one in shown if one.GetTypeName() in kinds]
+        for name, primvar in (("places", on_picture[:1]), ("colours", [mesh.GetDisplayColorPrimvar()])):
+            if primvar and primvar[0].HasValue():
+                values, kind = np.array(primvar[0].ComputeFlattened()), primvar[0].GetInterpolation()
+                if kind == UsdGeom.Tokens.faceVarying:
+                    found[name] = values
+                elif kind in (UsdGeom.Tokens.vertex, UsdGeom.Tokens.varying):
+                    found[name] = values[corners]
         return {
             name: value[turned] if name not in ("faces", "looks") else value for name, value in found.items()
         }
-
-    def _on_corners(self, mesh: Any, corners: Any) -> dict[str, Any]:
-        """Texture coordinates and colours, if the mesh has them."""
-        shown = UsdGeom.PrimvarsAPI(mesh)
-        kinds = (Sdf.ValueTypeNames.TexCoord2fArray, Sdf.ValueTypeNames.Float2Array)
-        on_picture = [one for one in shown.GetPrimvarsWithValues() if one.GetTypeName() in kinds]
-        found = {"places": on_picture[0]} if on_picture else {}
-        colours = mesh.GetDisplayColorPrimvar()
-        if colours.HasValue() and colours.GetInterpolation() != UsdGeom.Tokens.constant:
-            found["colours"] = colours
-        spread = {name: _spread(one, corners) for name, one in found.items()}
-        return {name: values for name, values in spread.items() if values is not None}
 
     def _look(self, prim: Any) -> int:
         """The index of the material bound to a mesh or to a part of it."""
         material = UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial()[0]
         path = material.GetPath() if material else prim.GetPath()
         if path not in self.look_of:
-            colour, picture = _colour(material, prim)
+            # The diffuse colour or picture of its material, else its display colour.
+            shader = material.ComputeSurfaceSource()[0] if material else None
+            given, picture = shader.GetInput("diffuseColor") if shader else None, b""
+            if given:
+                source = given.GetConnectedSource()
+                file = UsdShade.Shader(source[0].GetPrim()).GetInput("file") if source else None
+                asset, colour = file.Get() if file else None, given.Get() or _GREY
+                if isinstance(asset, Sdf.AssetPath) and asset.resolvedPath:  # as `_contained` has found it
+                    opened = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath))
+                    picture = bytes(opened.GetBuffer()) if opened and opened.GetSize() <= MOST_BYTES else b""
+            else:
+                shown = UsdGeom.Gprim(prim).GetDisplayColorAttr().Get() if prim.IsA(UsdGeom.Gprim) else None
+                plain = [_GREY] if shown is None else list(shown)
+                colour = plain[0] if len(plain) == 1 else (1.0, 1.0, 1.0)
             if picture:
                 self.pictures.append(picture)
             self.look_of[path] = len(self.looks)
             self.looks.append({
-                "name": path.name, "colour": [*colour, 1.0], "picture": len(self.pictures) - 1 if picture else -1,
+                "name": path.name, "colour": [*map(float, colour), 1.0],
+                "picture": len(self.pictures) - 1 if picture else -1,
             })  # fmt: skip
         return self.look_of[path]
-
-
-def _spread(primvar: Any, corners: Any) -> Any:
-    """The values of a primvar at every corner; None for other kinds."""
-    values, kind = np.array(primvar.ComputeFlattened()), primvar.GetInterpolation()
-    if kind == UsdGeom.Tokens.faceVarying:
-        return values
-    return values[corners] if kind in (UsdGeom.Tokens.vertex, UsdGeom.Tokens.varying) else None
-
-
-def _colour(material: Any, prim: Any) -> tuple[list[float], bytes]:
-    """The appearance of a surface: the diffuse colour or picture of its material, else its display colour."""
-    shader = material.ComputeSurfaceSource()[0] if material else None
-    given = shader.GetInput("diffuseColor") if shader else None
-    if not given:
-        shown = UsdGeom.Gprim(prim).GetDisplayColorAttr().Get() if prim.IsA(UsdGeom.Gprim) else None
-        plain = [_GREY] if shown is None else list(shown)
-        return [float(part) for part in plain[0]] if len(plain) == 1 else [1.0, 1.0, 1.0], b""
-    source = given.GetConnectedSource()
-    file = UsdShade.Shader(source[0].GetPrim()).GetInput("file") if source else None
-    picture = _picture(file.Get()) if file else b""
-    return [float(part) for part in given.Get() or _GREY], picture
-
-
-def _picture(asset: Any) -> bytes:
-    """The bytes of a picture inside the file or beside it, where `_contained` has found it."""
-    if not isinstance(asset, Sdf.AssetPath) or not asset.resolvedPath:
-        return b""
-    opened = Ar.GetResolver().OpenAsset(Ar.ResolvedPath(asset.resolvedPath))
-    return bytes(opened.GetBuffer()) if opened and opened.GetSize() <= MOST_BYTES else b""
-
-
-def _names(skeleton: Any, tokens: list[str]) -> list[str]:
-    given = [str(name) for name in skeleton.GetJointNamesAttr().Get() or ()]
-    names = given if len(given) == len(tokens) else [token.rpartition("/")[2] for token in tokens]
-    return names if len(set(names)) == len(names) else tokens
 
 
 def _worlds(query: Any, code: float | None) -> Any:
@@ -245,21 +227,6 @@ def _worlds(query: Any, code: float | None) -> Any:
     in_skeleton = query.ComputeJointSkelTransforms(at)
     to_world: Gf.Matrix4d = UsdGeom.XformCache(at).GetLocalToWorldTransform(query.GetPrim())
     return np.array(to_world).T @ np.array(in_skeleton).transpose(0, 2, 1)
-
-
-def _time_codes(times: list[float], joints: int) -> list[float]:
-    """The sample times, or evenly spaced times between the first and the last if they are uneven."""
-    if len(times) < 2:
-        return list(times) or [0.0]
-    step = float(np.median(np.diff(times)))
-    count = round((times[-1] - times[0]) / step) + 1
-    if not 0 < count * joints < _MOST:
-        sys.exit(f"refused {count} frames of {joints} joints are more than Poise takes")
-    return [times[0] + step * k for k in range(count)]
-
-
-def _spacing(codes: list[float]) -> float:
-    return 1.0 / (codes[1] - codes[0]) if len(codes) > 1 else 1.0
 
 
 if __name__ == "__main__":

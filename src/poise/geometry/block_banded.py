@@ -69,15 +69,12 @@ class BlockBanded:
     def factored(self) -> BandedFactor:
         """Return the Cholesky factor; raise if the matrix is not positive definite."""
         size, depth = self.size, (self.reach + 1) * self.size
-        lower = np.zeros(
-            (self.count, size, depth)
-        )  # LAPACK's band storage: column by column, from the diagonal down
+        lower = np.zeros((self.count, size, depth))  # LAPACK's: by columns, from the diagonal down
         for k, band in enumerate(self.bands):
             for column in range(size):
                 first = 0 if k else column
-                lower[: self.count - k, column, k * size + first - column : (k + 1) * size - column] = band[
-                    :, first:, column
-                ]
+                place = slice(k * size + first - column, (k + 1) * size - column)
+                lower[: self.count - k, column, place] = band[:, first:, column]
         factor, failed = dpbtrf(lower.reshape(-1, depth).T, lower=1, overwrite_ab=1)
         if failed:
             block = (failed - 1) // size

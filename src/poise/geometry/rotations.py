@@ -103,7 +103,9 @@ def quaternion_between(a: Float[Array, "*#n 3"], b: Float[Array, "*#n 3"]) -> Fl
     q = np.concatenate([1.0 + np.sum(a * b, axis=-1, keepdims=True), np.cross(a, b)], axis=-1)
     opposite = np.linalg.norm(q, axis=-1) < 1e-9
     if np.any(opposite):
-        q[opposite] = np.concatenate([np.zeros_like(q[opposite, :1]), _any_normal(a[opposite])], axis=-1)
+        normals = np.cross(a[opposite], np.eye(3)[np.argmin(np.abs(a[opposite]), axis=-1)])
+        normals = normals / np.linalg.norm(normals, axis=-1, keepdims=True)
+        q[opposite] = np.concatenate([np.zeros_like(q[opposite, :1]), normals], axis=-1)
     return normalize(q)
 
 
@@ -221,7 +223,12 @@ def matrix_from_euler(angles: Float[Array, "*n k"], order: str) -> Float[Array, 
 def euler_from_matrix(m: Float[Array, "*n 3 3"], order: str) -> Float[Array, "*n 3"]:
     """Intrinsic Euler angles in radians, for any of the twelve orders; at gimbal lock the last angle is zero."""
     m = np.asarray(m, dtype=np.float64)
-    i, j, last = _three_axes_of(order)
+    axes = _axes_of(order)
+    if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
+        raise InvalidValueError(
+            f"rotation order {order!r} must have three axes, neighbours different, such as 'ZYX'"
+        )
+    i, j, last = axes
     k = 3 - i - j
     sign = 1.0 if (j - i) % 3 == 1 else -1.0
     if last == i:  # a proper order such as ZXZ: m[i, i] is the cosine of the middle angle
@@ -248,19 +255,3 @@ def _axes_of(order: str) -> list[int]:
     if -1 in axes or not 1 <= len(axes) <= 3:
         raise InvalidValueError(f"rotation order {order!r} must be one to three of the letters X, Y, Z")
     return axes
-
-
-def _three_axes_of(order: str) -> tuple[int, int, int]:
-    axes = _axes_of(order)
-    if len(axes) != 3 or axes[0] == axes[1] or axes[1] == axes[2]:
-        raise InvalidValueError(
-            f"rotation order {order!r} must have three axes, neighbours different, such as 'ZYX'"
-        )
-    return axes[0], axes[1], axes[2]
-
-
-def _any_normal(v: Float[Array, "n 3"]) -> Float[Array, "n 3"]:
-    """A unit vector perpendicular to each v."""
-    axis = np.eye(3)[np.argmin(np.abs(v), axis=-1)]
-    normal = np.cross(v, axis)
-    return normal / np.linalg.norm(normal, axis=-1, keepdims=True)

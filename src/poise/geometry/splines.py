@@ -42,8 +42,14 @@ def curve_through(
         return np.repeat(points, len(at), axis=0)
     left, paced = _placed(times, at, ease)
     leaving, arriving = _segment_tangents(times, np.diff(points, axis=0), tangents, kind)
-    if even_pace:
-        paced = _by_length(paced, left, points, leaving, arriving)
+    if even_pace:  # the parameters at which the fractions of the segments' lengths have been passed
+        along, shares = np.linspace(0.0, 1.0, _LOOKS + 1), paced.copy()
+        for segment in np.unique(left):
+            shape = _hermite(along, np.full(len(along), segment), points, leaving, arriving)
+            lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(shape, axis=0), axis=1))])
+            here = left == segment
+            if lengths[-1] > 0.0:
+                paced[here] = np.interp(shares[here] * lengths[-1], lengths, along)
     return _hermite(paced, left, points, leaving, arriving)
 
 
@@ -75,7 +81,10 @@ def turns_through(
     behind = rotations.multiply(turns[1:], rotations.quaternion_from_expmap(-arriving / 3.0))
     corners = [turns[left], ahead[left], behind[left], turns[left + 1]]
     while len(corners) > 1:
-        corners = [_shorter(a, b, paced) for a, b in pairwise(corners)]
+        pairs = [
+            (a, np.where(np.sum(a * b, axis=-1, keepdims=True) < 0.0, -b, b)) for a, b in pairwise(corners)
+        ]
+        corners = [rotations.slerp(a, b, paced) for a, b in pairs]
     return rotations.normalize(corners[0])
 
 
@@ -106,26 +115,20 @@ def _check(times: Array, points: Array, kind: str) -> None:
 
 
 def _placed(times: Array, at: Array, ease: str | Sequence[str]) -> tuple[Array, Array]:
-    """The segment of every sample, and the fraction of it that has been passed."""
+    """The segment of every sample, and the eased fraction of it that has been passed."""
+    segments = len(times) - 1
     at = np.clip(at, times[0], times[-1])
-    left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, len(times) - 2)
-    return left, _eased((at - times[left]) / np.diff(times)[left], left, ease, len(times) - 1)
-
-
-def _shorter(a: Float[Array, "n 4"], b: Float[Array, "n 4"], t: Float[Array, "n"]) -> Float[Array, "n 4"]:
-    return rotations.slerp(a, np.where(np.sum(a * b, axis=-1, keepdims=True) < 0.0, -b, b), t)
-
-
-def _eased(t: Array, left: Array, ease: str | Sequence[str], segments: int) -> Array:
+    left = np.clip(np.searchsorted(times, at, side="right") - 1, 0, segments - 1)
     eases = [ease] * segments if isinstance(ease, str) else list(ease)
     if len(eases) != segments:
         raise InvalidValueError(f"{segments} segments need one ease, or one each; got {len(eases)}")
-    paced = t.copy()
+    passed = (at - times[left]) / np.diff(times)[left]
+    paced = passed.copy()
     for segment, name in enumerate(eases):
         if name not in EASES:
             raise UnknownNameError("ease", name, EASES)
-        paced[left == segment] = EASES[name](t[left == segment])
-    return paced
+        paced[left == segment] = EASES[name](passed[left == segment])
+    return left, paced
 
 
 def _segment_tangents(
@@ -138,12 +141,13 @@ def _segment_tangents(
     knots = spans
     if kind == "centripetal":
         knots = np.sqrt(np.maximum(np.linalg.norm(chords, axis=1, keepdims=True), 1e-12))
-    chosen = _tangents(knots, chords)
+    # Of the parabola through each key and its neighbours; at both ends, of the chord.
+    slopes = chords / knots
+    inner = (knots[1:] * slopes[:-1] + knots[:-1] * slopes[1:]) / (knots[:-1] + knots[1:])
+    chosen = np.concatenate([slopes[:1], inner, slopes[-1:]])
     if kind == "monotone":
-        slopes = np.concatenate([chords[:1], chords, chords[-1:]]) / np.concatenate(
-            [knots[:1], knots, knots[-1:]]
-        )
-        before, after = slopes[:-1], slopes[1:]
+        around = np.concatenate([slopes[:1], slopes, slopes[-1:]])
+        before, after = around[:-1], around[1:]
         most = 3.0 * np.where(before * after > 0.0, np.minimum(np.abs(before), np.abs(after)), 0.0)
         chosen = np.clip(chosen, -most, most)
     leaving, arriving = chosen[:-1] * knots, chosen[1:] * knots
@@ -154,15 +158,6 @@ def _segment_tangents(
     return leaving, arriving
 
 
-def _tangents(
-    spans: Float[Array, "segments 1"], chords: Float[Array, "segments dimensions"]
-) -> Float[Array, "keys dimensions"]:
-    """Tangents of the parabola through each key and its neighbours; at both ends, of the chord."""
-    slopes = chords / spans
-    inner = (spans[1:] * slopes[:-1] + spans[:-1] * slopes[1:]) / (spans[:-1] + spans[1:])
-    return np.concatenate([slopes[:1], inner, slopes[-1:]])
-
-
 def _hermite(t: Array, left: Array, points: Array, leaving: Array, arriving: Array) -> Array:
     t = t[:, None]
     return np.asarray(
@@ -171,15 +166,3 @@ def _hermite(t: Array, left: Array, points: Array, leaving: Array, arriving: Arr
         + t**2 * (3 - 2 * t) * points[left + 1]
         - t**2 * (1 - t) * arriving[left]
     )
-
-
-def _by_length(share: Array, left: Array, points: Array, leaving: Array, arriving: Array) -> Array:
-    """The parameter on a segment at which a fraction of its length has been passed."""
-    along, placed = np.linspace(0.0, 1.0, _LOOKS + 1), share.copy()
-    for segment in np.unique(left):
-        shape = _hermite(along, np.full(len(along), segment), points, leaving, arriving)
-        lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(shape, axis=0), axis=1))])
-        here = left == segment
-        if lengths[-1] > 0.0:
-            placed[here] = np.interp(share[here] * lengths[-1], lengths, along)
-    return placed

@@ -7,6 +7,7 @@ its shard. So a build that is killed, or runs out of disk, leaves a valid librar
 from __future__ import annotations
 
 import hashlib
+import itertools
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -95,8 +96,15 @@ def build(
         library.clear_away()
         tasks = _tasks(library, files, recipe, built)
         if tasks:
-            _choose_canonical(library.catalogue, skeleton, tasks, recipe, built)
-            _take_in(library, tasks, engine, built, progress)
+            if library.catalogue.canonical is None:
+                library.catalogue.canonical = _canonical(skeleton, tasks, recipe, built)
+            ready = [replace(task, canonical=library.catalogue.canonical) for task in tasks]
+            frames = {clip.frames_sha256: clip.name for clip in library.sound}
+            for count, done in enumerate(engine.each(_converted, ready), start=1):
+                _take_in(
+                    library, ready[done.number], done.value or _Outcome(refused=done.lost), frames, built
+                )
+                progress(count, len(ready))
         try:
             library.refresh()
         except OSError as error:
@@ -138,10 +146,13 @@ def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built
     tasks: dict[str, _Task] = {}
     for file in files:
         try:
-            digest = _digest(file)
+            whole, animation = animation_of(file)
+            digest = sha256_of(whole)
         except (PoiseError, OSError) as error:
             _refuse(library.catalogue, built, str(file), str(error))
             continue
+        if animation is not None:
+            digest = hashlib.sha256(f"{digest}#{animation}".encode()).hexdigest()
         original = known.get((digest, ""))
         moved = original is not None and Path(original.source) != file.absolute()
         if digest in tasks or (moved and (digest, "") in present):
@@ -150,38 +161,22 @@ def _tasks(library: Library, files: Sequence[Path], recipe: Recipe, built: Built
         wanted = tuple(variant for variant in recipe.variants if (digest, variant) not in present)
         built.kept += len(recipe.variants) - len(wanted)
         if wanted:
-            name = original.name if original else _free_name(stem_of(file), names)
+            stem = stem_of(file)
+            numbered = (f"{stem}.{number}" for number in itertools.count(2))  # if another file has this name
+            free = (name for name in itertools.chain([stem], numbered) if name not in names)
+            name = original.name if original else next(free)
             names.add(name)
             tasks[digest] = _Task(file.absolute(), digest, name, wanted, library.folder, recipe)
     return list(tasks.values())
 
 
-def _digest(file: Path) -> str:
-    """The hash of a file, or of one of its animations."""
-    whole, animation = animation_of(file)
-    digest = sha256_of(whole)
-    return digest if animation is None else hashlib.sha256(f"{digest}#{animation}".encode()).hexdigest()
-
-
-def _free_name(stem: str, taken: set[str]) -> str:
-    """The file's own name, with a number if another file has it."""
-    numbered = (f"{stem}.{number}" for number in range(2, len(taken) + 3))
-    return stem if stem not in taken else next(name for name in numbered if name not in taken)
-
-
-def _choose_canonical(
-    catalogue: Catalogue, skeleton: Path | None, tasks: Sequence[_Task], recipe: Recipe, built: Built
-) -> None:
-    """The requested skeleton, or that of the first file of a person; an earlier choice is kept."""
-    if catalogue.canonical is not None:
-        return
+def _canonical(skeleton: Path | None, tasks: Sequence[_Task], recipe: Recipe, built: Built) -> Canonical:
+    """The requested skeleton, or that of the first file of a person."""
     if skeleton is not None:
-        catalogue.canonical = Canonical.of(_read(skeleton, recipe))
-        return
+        return Canonical.of(_read(skeleton, recipe))
     for task in tasks:
         try:
-            catalogue.canonical = Canonical.of(_read(task.file, recipe))
-            return
+            return Canonical.of(_read(task.file, recipe))
         except (PoiseError, OSError) as error:
             built.refused[str(task.file)] = str(error)
     raise InvalidValueError(
@@ -193,38 +188,24 @@ def _choose_canonical(
 # --- doing it ------------------------------------------------------------------------------------------------------
 
 
-def _take_in(
-    library: Library, tasks: Sequence[_Task], engine: Engine, built: Built, progress: Progress
-) -> None:
-    catalogue = library.catalogue
-    ready = [replace(task, canonical=catalogue.canonical) for task in tasks]
-    frames = {clip.frames_sha256: clip.name for clip in library.sound}
-    for count, done in enumerate(engine.each(_converted, ready), start=1):
-        task, outcome = ready[done.number], done.value or _Outcome(refused=done.lost)
-        if outcome.refused or outcome.skeleton is None:
-            _refuse(catalogue, built, str(task.file), outcome.refused)
-        for clip in outcome.clips:
-            _keep(library, clip, outcome.skeleton, frames, built)
-        progress(count, len(ready))
-
-
-def _keep(
-    library: Library, clip: Clip, skeleton: Skeleton | None, frames: dict[str, str], built: Built
-) -> None:
-    """Commit a clip whose shard is written, unless another file has the same frames."""
-    if (same := frames.get(clip.frames_sha256)) is not None:
-        built.duplicates[clip.source] = same
-        (library.folder / clip.shard).unlink(missing_ok=True)
+def _take_in(library: Library, task: _Task, outcome: _Outcome, frames: dict[str, str], built: Built) -> None:
+    """Commit the clips of a file, whose shards are written, unless another file has the same frames."""
+    if outcome.refused or outcome.skeleton is None:
+        _refuse(library.catalogue, built, str(task.file), outcome.refused)
         return
-    assert skeleton is not None
-    try:
-        library.catalogue.add(clip, skeleton)
-    except PoiseError as error:
-        built.refused[clip.source] = str(error)
-        return
-    frames[clip.frames_sha256] = clip.name
-    built.added.append(clip.name)
-    built.refused.pop(clip.source, None)
+    for clip in outcome.clips:
+        if (same := frames.get(clip.frames_sha256)) is not None:
+            built.duplicates[clip.source] = same
+            (library.folder / clip.shard).unlink(missing_ok=True)
+            continue
+        try:
+            library.catalogue.add(clip, outcome.skeleton)
+        except PoiseError as error:
+            built.refused[clip.source] = str(error)
+            continue
+        frames[clip.frames_sha256] = clip.name
+        built.added.append(clip.name)
+        built.refused.pop(clip.source, None)
 
 
 def _refuse(catalogue: Catalogue, built: Built, source: str, reason: str) -> None:
@@ -249,10 +230,15 @@ def _converted(task: _Task) -> _Outcome:
 
 def _written(task: _Task, motion: Motion, variant: str) -> Clip:
     assert task.canonical is not None
-    copy = _variant(motion, variant)
-    name = f"{task.name}~{variant}" if variant else task.name
+    copy = motion
+    if variant == "mirrored":
+        copy = mirror(motion)
+    elif variant:
+        slowed = resample(motion, motion.fps / float(variant.removeprefix("x")))
+        copy = replace(slowed, fps=motion.fps)
+    name, described = f"{task.name}~{variant}" if variant else task.name, skeleton_text(motion.skeleton)
     shard = Path(FOLDER) / f"{task.sha256[:24]}{'-' if variant else ''}{variant}.safetensors"
-    header = {"name": name, "skeleton": skeleton_text(motion.skeleton)}
+    header = {"name": name, "skeleton": described}
     digest = write_shard(task.folder / shard, copy, on_canonical(copy, task.canonical), header=header)
     words = (*task.recipe.tags, *tags_of(stem_of(task.file)), *([variant] if variant else []))
     return Clip(
@@ -260,7 +246,7 @@ def _written(task: _Task, motion: Motion, variant: str) -> Clip:
         variant=variant,
         performer=task.recipe.performer or performer_of(stem_of(task.file)),
         tags=tuple(dict.fromkeys(words)),
-        skeleton=_skeleton_key(motion.skeleton),
+        skeleton=hashlib.sha256(described.encode()).hexdigest()[:16],
         fps=copy.fps,
         frames=len(copy),
         source=str(task.file),
@@ -270,19 +256,6 @@ def _written(task: _Task, motion: Motion, variant: str) -> Clip:
         shard_sha256=digest,
         provenance=asdict(motion.origin),
     )
-
-
-def _variant(motion: Motion, variant: str) -> Motion:
-    if variant == "mirrored":
-        return mirror(motion)
-    if variant:
-        slowed = resample(motion, motion.fps / float(variant.removeprefix("x")))
-        return replace(slowed, fps=motion.fps)
-    return motion
-
-
-def _skeleton_key(skeleton: Skeleton) -> str:
-    return hashlib.sha256(skeleton_text(skeleton).encode()).hexdigest()[:16]
 
 
 def _read(file: Path, recipe: Recipe) -> Motion:

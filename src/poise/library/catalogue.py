@@ -30,20 +30,10 @@ _SCHEMA = """
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS skeletons (key TEXT PRIMARY KEY, description TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS clips (
-    name TEXT PRIMARY KEY,
-    variant TEXT NOT NULL,
-    performer TEXT NOT NULL,
-    tags TEXT NOT NULL,
-    skeleton TEXT NOT NULL REFERENCES skeletons (key),
-    fps REAL NOT NULL,
-    frames INTEGER NOT NULL,
-    source TEXT NOT NULL,
-    source_sha256 TEXT NOT NULL,
-    frames_sha256 TEXT NOT NULL,
-    shard TEXT NOT NULL,
-    shard_sha256 TEXT NOT NULL,
-    provenance TEXT NOT NULL,
-    UNIQUE (source_sha256, variant)
+    name TEXT PRIMARY KEY, variant TEXT NOT NULL, performer TEXT NOT NULL, tags TEXT NOT NULL,
+    skeleton TEXT NOT NULL REFERENCES skeletons (key), fps REAL NOT NULL, frames INTEGER NOT NULL,
+    source TEXT NOT NULL, source_sha256 TEXT NOT NULL, frames_sha256 TEXT NOT NULL, shard TEXT NOT NULL,
+    shard_sha256 TEXT NOT NULL, provenance TEXT NOT NULL, UNIQUE (source_sha256, variant)
 );
 CREATE TABLE IF NOT EXISTS refused (source TEXT PRIMARY KEY, reason TEXT NOT NULL);
 CREATE TABLE IF NOT EXISTS damaged (clip TEXT PRIMARY KEY);
@@ -87,7 +77,13 @@ class Catalogue:
         self._connection = sqlite3.connect(self.path, timeout=_BUSY_S)
         with self._reporting(), self._connection:
             self._connection.executescript(_SCHEMA)
-        self._check_version()
+        stated = self._fact("version") or "0"
+        version = int(stated) if stated.isdecimal() and len(stated) < 10 else VERSION + 1
+        if version > VERSION:
+            newer = f"written by a newer Poise (library version {version} > {VERSION}); upgrade Poise"
+            raise ParseError(newer, path=self.path)
+        if version == 0:
+            self._state(version=str(VERSION))
 
     def close(self) -> None:
         """Close the file."""
@@ -110,26 +106,24 @@ class Catalogue:
 
     def add(self, clip: Clip, skeleton: Skeleton) -> None:
         """Add a clip whose shard is on disk; replace one of the same name, and clear an earlier refusal."""
-        values = [_stored(name, value) for name, value in asdict(clip).items()]
+        cells = asdict(clip).items()
+        values = tuple(json.dumps(value) if name in _AS_JSON else value for name, value in cells)
         marks = ", ".join("?" * len(_COLUMNS))
-        with self._reporting(), self._connection as change:
-            change.execute(
-                "INSERT OR IGNORE INTO skeletons VALUES (?, ?)", (clip.skeleton, skeleton_text(skeleton))
-            )
-            change.execute(f"INSERT OR REPLACE INTO clips ({', '.join(_COLUMNS)}) VALUES ({marks})", values)
-            change.execute("DELETE FROM refused WHERE source = ?", (clip.source,))
-            change.execute("DELETE FROM damaged WHERE clip = ?", (clip.name,))
+        self._change(
+            ("INSERT OR IGNORE INTO skeletons VALUES (?, ?)", [(clip.skeleton, skeleton_text(skeleton))]),
+            (f"INSERT OR REPLACE INTO clips ({', '.join(_COLUMNS)}) VALUES ({marks})", [values]),
+            ("DELETE FROM refused WHERE source = ?", [(clip.source,)]),
+            ("DELETE FROM damaged WHERE clip = ?", [(clip.name,)]),
+        )
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove clips."""
-        with self._reporting(), self._connection as change:
-            for table, column in (("clips", "name"), ("damaged", "clip")):
-                change.executemany(f"DELETE FROM {table} WHERE {column} = ?", [(name,) for name in names])
+        each = [(name,) for name in names]
+        self._change(("DELETE FROM clips WHERE name = ?", each), ("DELETE FROM damaged WHERE clip = ?", each))
 
     def drop(self, numbers: Iterable[int]) -> None:
         """Remove rows by number."""
-        with self._reporting(), self._connection as change:
-            change.executemany("DELETE FROM clips WHERE rowid = ?", [(number,) for number in numbers])
+        self._change(("DELETE FROM clips WHERE rowid = ?", [(number,) for number in numbers]))
 
     @property
     def damaged(self) -> frozenset[str]:
@@ -138,14 +132,12 @@ class Catalogue:
 
     @damaged.setter
     def damaged(self, names: Iterable[str]) -> None:
-        with self._reporting(), self._connection as change:
-            change.execute("DELETE FROM damaged")
-            change.executemany("INSERT INTO damaged VALUES (?)", [(name,) for name in names])
+        each = [(name,) for name in names]
+        self._change(("DELETE FROM damaged", [()]), ("INSERT INTO damaged VALUES (?)", each))
 
     def refuse(self, source: str, reason: str) -> None:
         """Record why a file is not in the library."""
-        with self._reporting(), self._connection as change:
-            change.execute("INSERT OR REPLACE INTO refused VALUES (?, ?)", (source, reason))
+        self._change(("INSERT OR REPLACE INTO refused VALUES (?, ?)", [(source, reason)]))
 
     def refused(self) -> dict[str, str]:
         """Files that could not be added, and why."""
@@ -184,8 +176,13 @@ class Catalogue:
         self._state(poses_sha256=digest)
 
     def _state(self, **facts: str) -> None:
+        self._change(("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items())))
+
+    def _change(self, *statements: tuple[str, Sequence[tuple[Any, ...]]]) -> None:
+        """Execute each statement for all of its rows, in one transaction."""
         with self._reporting(), self._connection as change:
-            change.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", list(facts.items()))
+            for statement, rows in statements:
+                change.executemany(statement, rows)
 
     def _fact(self, name: str) -> str | None:
         found = self._rows("SELECT value FROM facts WHERE name = ?", name)
@@ -205,17 +202,6 @@ class Catalogue:
             except ParseError as error:
                 yield number, str(error)
 
-    def _check_version(self) -> None:
-        text = self._fact("version") or "0"
-        version = int(text) if text.isdecimal() and len(text) < 10 else VERSION + 1
-        if version > VERSION:
-            raise ParseError(
-                f"written by a newer Poise (library version {version} > {VERSION}); upgrade Poise",
-                path=self.path,
-            )
-        if version == 0:
-            self._state(version=str(VERSION))
-
     @contextmanager
     def _reporting(self) -> Iterator[None]:
         """Convert SQLite's errors to Poise's, with the file's name."""
@@ -231,34 +217,21 @@ class CatalogueError(ParseError):
 
 def skeleton_text(skeleton: Skeleton) -> str:
     """A skeleton as JSON, without limits."""
-    return json.dumps(
-        {
-            "names": skeleton.names,
-            "parents": skeleton.parents.tolist(),
-            "offsets": skeleton.offsets.tolist(),
-            "orders": skeleton.orders,
-            "roles": dict(skeleton.role_overrides),
-        }
-    )
+    whole_skeleton = {
+        "names": skeleton.names, "parents": skeleton.parents.tolist(), "offsets": skeleton.offsets.tolist(),
+        "orders": skeleton.orders, "roles": dict(skeleton.role_overrides),
+    }  # fmt: skip
+    return json.dumps(whole_skeleton)
 
 
 def skeleton_from_text(text: Any, path: Path) -> Skeleton:
     """Create the skeleton from JSON."""
     given = _parsed(text, record(_SKELETON), "a skeleton", path)
+    parents, offsets, orders = np.array(given["parents"]), np.array(given["offsets"]), tuple(given["orders"])
     try:
-        return Skeleton(
-            given["names"],
-            np.array(given["parents"]),
-            np.array(given["offsets"]),
-            tuple(given["orders"]),
-            role_overrides=given["roles"],
-        )
+        return Skeleton(given["names"], parents, offsets, orders, role_overrides=given["roles"])
     except PoiseError as error:
         raise ParseError(f"a skeleton in it is damaged: {error}", path=path) from error
-
-
-def _stored(name: str, value: Any) -> Any:
-    return json.dumps(value) if name in _AS_JSON else value
 
 
 def _clip(row: Sequence[Any], path: Path) -> Clip:
@@ -287,12 +260,10 @@ def _parsed(cell: Any, check: Check, what: str, path: Path) -> Any:
 
 def _shard_name(value: Any, place: str) -> None:
     """Check for a file in the library's own folder of shards."""
-    if not (
-        isinstance(value, str) and re.fullmatch(r"shards[/\\][^/\\\0]{1,200}", value) and ".." not in value
-    ):
-        raise InvalidValueError(
-            f"{place} must be a file in the library's folder of shards; got {value!r:.200}"
-        )
+    inside = isinstance(value, str) and re.fullmatch(r"shards[/\\][^/\\\0]{1,200}", value)
+    if not inside or ".." in value:
+        expected = f"{place} must be a file in the library's folder of shards"
+        raise InvalidValueError(f"{expected}; got {value!r:.200}")
 
 
 _QUATERNION = row(*(real(-1.001, 1.001),) * 4)

@@ -122,7 +122,8 @@ class CoherentSearch(Search):
             raise InvalidValueError(f"`care` must be between 0 and 1 (1 misses nothing); got {care}")
         self._rows, self._care = checked_rows(rows), care
         self._groups = group_runs(runs, self._rows)
-        self._run_of = _runs_of_frames(self._groups)
+        order = np.argsort(self._groups.starts)
+        self._run_of = np.repeat(order, (self._groups.ends - self._groups.starts)[order])
         self._stamp = 0
         self._queries = np.zeros((MEMORY, rows.shape[1]), dtype=np.float32)
         self.forget()
@@ -162,21 +163,17 @@ class CoherentSearch(Search):
 
     def _moved_to(self, query: Float[Array, "columns"]) -> Float[Array, "queries"]:
         """Distances of the query from the stored ones; the last is the query itself."""
-        if self._asked == MEMORY:
-            self._bring_up_to_date()
+        if self._asked == MEMORY:  # refer all bounds to the last query, so that the others can be dropped
+            last = self._queries[-1].copy()
+            moved = (1.0 + _ROUNDING) * np.linalg.norm((self._queries - last).astype(np.float64), axis=1)
+            for bounds, since in (self._memory[:2], self._memory[2:4]):
+                bounds -= moved[since]
+                since[:] = 0
+            self._queries[0], self._asked = last, 1
         self._queries[self._asked] = query
         self._asked += 1
         gaps = self._queries[: self._asked] - query
         return (1.0 + _ROUNDING) * np.linalg.norm(gaps.astype(np.float64), axis=1)
-
-    def _bring_up_to_date(self) -> None:
-        """Update all bounds to the last query, so that the others can be dropped."""
-        last = self._queries[-1].copy()
-        moved = (1.0 + _ROUNDING) * np.linalg.norm((self._queries - last).astype(np.float64), axis=1)
-        for bounds, since in (self._memory[:2], self._memory[2:4]):
-            bounds -= moved[since]
-            since[:] = 0
-        self._queries[0], self._asked = last, 1
 
 
 class Memory(NamedTuple):
@@ -201,11 +198,6 @@ class Goal(NamedTuple):
     distances: Array
     care: float
     stamp: int
-
-
-def _runs_of_frames(groups: FrameGroups) -> Array:
-    order = np.argsort(groups.starts)
-    return np.repeat(order, (groups.ends - groups.starts)[order])
 
 
 @compiled
@@ -382,16 +374,12 @@ def divided(
         members = waiting.pop()
         if len(members) <= most:
             parts.append(members)
-        else:
-            waiting += _branches(points, members, min(_BRANCHES, -(-len(members) // most)), rng)
+            continue
+        own, count = points[members], min(_BRANCHES, -(-len(members) // most))
+        centres = lloyd(own, own[rng.choice(len(own), count, replace=False)], rounds=_ROUNDS)
+        labels = vq(own, centres)[0]
+        branches = [members[labels == number] for number in np.unique(labels)]
+        if len(branches) == 1:  # all points are equal
+            branches = np.array_split(members, count)
+        waiting += branches
     return parts
-
-
-def _branches(
-    points: Array, members: Int[Array, "_"], count: int, rng: np.random.Generator
-) -> list[Int[Array, "_"]]:
-    own = points[members]
-    centres = lloyd(own, own[rng.choice(len(own), count, replace=False)], rounds=_ROUNDS)
-    labels = vq(own, centres)[0]
-    branches = [members[labels == number] for number in np.unique(labels)]
-    return branches if len(branches) > 1 else np.array_split(members, count)  # all points are equal

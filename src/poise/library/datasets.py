@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from types import ModuleType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from poise.errors import MissingExtraError, PoiseError, UnknownNameError
@@ -26,7 +25,7 @@ from poise.motion.cache import cache_folder
 from poise.types import Progress
 
 if TYPE_CHECKING:
-    from requests import Response
+    pass
 
 MIRROR = (
     "https://raw.githubusercontent.com/una-dinosauria/cmu-mocap/09a07f54f3bbb58797325f009282d0b2048a2871/data"
@@ -91,67 +90,40 @@ def find(name: str) -> tuple[RemoteClip, ...]:
 
 def fetch(clip: RemoteClip, *, progress: Progress | None = None) -> Path:
     """Return the clip's path in the cache; download it if it is missing or changed."""
-    recorded = clip.sha256 or _recorded_checksums().get(clip.name, "")
+    recorded = clip.sha256
+    records = cache_folder() / "cmu" / "checksums.txt"  # for clips outside the catalogue, as of sha256sum
+    if not recorded and records.exists():
+        lines = (line.split() for line in records.read_text(encoding="utf-8").splitlines())
+        recorded = {Path(name).stem: digest for digest, name in lines}.get(clip.name, "")
     if clip.path.exists() and _sha256(clip.path) == recorded:
         return clip.path
-    try:
-        _download(clip, recorded, progress)
-    except OSError as error:
-        raise DownloadError(
-            f"cannot write {clip.path}: {error.strerror or error}; set POISE_CACHE to another folder"
-        ) from error
-    return clip.path
-
-
-def _download(clip: RemoteClip, sha256: str, progress: Progress | None) -> None:
-    pooch = _pooch()
-    part = clip.path.with_name(clip.path.name + ".part")
-    part.parent.mkdir(parents=True, exist_ok=True)
-    if not sha256:  # without a checksum, a partial file might belong to an older version
-        part.unlink(missing_ok=True)
-    downloader = ResumingDownloader(part, clip.bytes, progress, timeout_s=_TIMEOUT_S)
-    try:
-        pooch.retrieve(
-            clip.url,
-            known_hash=sha256 or None,
-            fname=clip.path.name,
-            path=clip.path.parent,
-            downloader=downloader,
-        )
-    except ValueError as error:
-        raise DownloadError(
-            f"{clip.name}: the download from {clip.url} does not match the recorded checksum and was discarded; "
-            "a proxy or mirror may have changed it"
-        ) from error
-    if not sha256:
-        _record_checksum(clip)
-
-
-def _pooch() -> ModuleType:
     try:
         import pooch
         import requests  # noqa: F401
     except ImportError as error:
         raise MissingExtraError("pooch", extra="data", purpose="downloading recordings") from error
     pooch.get_logger().setLevel("WARNING")  # progress and errors are shown by our own messages
-    return cast(ModuleType, pooch)
-
-
-def _record_file() -> Path:
-    return cache_folder() / "cmu" / "checksums.txt"
-
-
-def _recorded_checksums() -> dict[str, str]:
-    """SHA-256 by clip, for clips outside the catalogue, in the format of sha256sum."""
-    if not _record_file().exists():
-        return {}
-    lines = _record_file().read_text(encoding="utf-8").splitlines()
-    return {Path(name).stem: digest for digest, name in (line.split() for line in lines)}
-
-
-def _record_checksum(clip: RemoteClip) -> None:
-    with _record_file().open("a", encoding="utf-8") as file:
-        file.write(f"{_sha256(clip.path)}  {clip.path.name}\n")
+    name, folder = clip.path.name, clip.path.parent
+    part = folder / f"{name}.part"
+    downloader = ResumingDownloader(part, clip.bytes, progress, timeout_s=_TIMEOUT_S)
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not recorded:  # without a checksum, a partial file might belong to an older version
+            part.unlink(missing_ok=True)
+        pooch.retrieve(clip.url, known_hash=recorded or None, fname=name, path=folder, downloader=downloader)
+        if not recorded:
+            with records.open("a", encoding="utf-8") as file:
+                file.write(f"{_sha256(clip.path)}  {name}\n")
+    except ValueError as error:
+        raise DownloadError(
+            f"{clip.name}: the download from {clip.url} does not match the recorded checksum and was discarded; "
+            "a proxy or mirror may have changed it"
+        ) from error
+    except OSError as error:
+        raise DownloadError(
+            f"cannot write {clip.path}: {error.strerror or error}; set POISE_CACHE to another folder"
+        ) from error
+    return clip.path
 
 
 def _sha256(path: Path) -> str:
@@ -198,29 +170,25 @@ class ResumingDownloader:
         start = self._received()
         headers = {"Accept-Encoding": "identity"} | ({"Range": f"bytes={start}-"} if start else {})
         with requests.get(url, headers=headers, stream=True, timeout=self.timeout_s) as response:
-            if start and not _continues_at(response, start):
-                self.part.unlink()
+            resumes = response.headers.get("Content-Range", "").startswith(f"bytes {start}-")
+            if start and not (response.status_code == 206 and resumes):
+                self.part.unlink()  # a server may also send the whole file, or refuse the range
                 self._continue(url)
                 return
             response.raise_for_status()
-            self._append(response, start)
-
-    def _append(self, response: Response, start: int) -> None:
-        total = self.expected_bytes or start + int(response.headers.get("Content-Length", 0))
-        with self.part.open("ab") as file:
-            for chunk in response.iter_content(_CHUNK_BYTES):
-                file.write(chunk)
-                if file.tell() > (self.expected_bytes or _TOO_MANY_BYTES):
-                    self._refuse_more(response.url)
-                if self.progress is not None:
-                    self.progress(file.tell(), total)
-
-    def _refuse_more(self, url: str) -> None:
-        self.part.unlink()
-        raise DownloadError(
-            f"{urlsplit(url).hostname} sent more than the expected {self.expected_bytes or _TOO_MANY_BYTES} bytes of "
-            f"{_file_name(url)}; the download was discarded"
-        )
+            total = self.expected_bytes or start + int(response.headers.get("Content-Length", 0))
+            most = self.expected_bytes or _TOO_MANY_BYTES
+            with self.part.open("ab") as file:
+                for chunk in response.iter_content(_CHUNK_BYTES):
+                    file.write(chunk)
+                    if file.tell() > most:
+                        self.part.unlink()
+                        raise DownloadError(
+                            f"{urlsplit(response.url).hostname} sent more than the expected {most} bytes of "
+                            f"{_file_name(response.url)}; the download was discarded"
+                        )
+                    if self.progress is not None:
+                        self.progress(file.tell(), total)
 
     def _received(self) -> int:
         return self.part.stat().st_size if self.part.exists() else 0
@@ -241,13 +209,6 @@ class ResumingDownloader:
         if isinstance(error, requests.ConnectionError):
             return f"cannot reach {host}: this machine is offline, or a firewall or proxy blocks it"
         return f"cannot download {url}: {error}"
-
-
-def _continues_at(response: Response, start: int) -> bool:
-    """Whether the response resumes at that byte; a server may also send the whole file, or refuse the range."""
-    return response.status_code == 206 and response.headers.get("Content-Range", "").startswith(
-        f"bytes {start}-"
-    )
 
 
 def _file_name(url: str) -> str:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 
 from poise.bounds import FASTEST, SLOWEST
 from poise.errors import InvalidValueError, ParseError, SkeletonError, UnknownNameError
@@ -99,13 +99,16 @@ class Poses:
                 )
         space = common_space(lambda: iter(motions))
         blocks = list(_vectors(space, iter(motions)))
-        q = np.concatenate(blocks)
+        q, again, names = np.concatenate(blocks), Counter[str](), list[str]()
+        for name in (motion.name or "clip" for motion in motions):
+            again[name] += 1
+            names.append(name if again[name] == 1 else f"{name}.{again[name]}")
         return cls(
             space,
             np.ascontiguousarray(q[:, ROOT_SIZE:]),
             np.ascontiguousarray(q[:, :ROOT_SIZE]),
             np.cumsum([0, *(len(block) for block in blocks)]),
-            _distinct([motion.name or "clip" for motion in motions]),
+            tuple(names),
             np.array([motion.fps for motion in motions]),
         )
 
@@ -134,12 +137,9 @@ def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: 
     clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
     lengths = [length for _, _, length in clips]
     frames, kind = sum(lengths), np.dtype(np.float32)
+    maps = (q[:, ROOT_SIZE:] for q in _vectors(space, motions()))
     arrays: dict[str, Array | Stream] = {
-        "maps": (
-            (frames, 3 * len(space.moving)),
-            kind,
-            (q[:, ROOT_SIZE:] for q in _vectors(space, motions())),
-        ),
+        "maps": ((frames, 3 * len(space.moving)), kind, maps),
         "roots": ((frames, ROOT_SIZE), kind, (q[:, :ROOT_SIZE] for q in _vectors(space, motions()))),
         "starts": np.cumsum([0, *lengths], dtype=np.int64),
         "rates": np.array([rate for _, rate, _ in clips], dtype=np.float64),
@@ -152,19 +152,29 @@ def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: 
 def map_poses(path: Path, skeleton: Skeleton) -> tuple[Poses, dict[str, Any]]:
     """The poses of such a file, memory-mapped, and its header."""
     arrays, header = map_tensors(path)
+    lengths = {"joints": len(skeleton), "all": 2**40}
     try:
         known = _POSES.checked_header(header)
-        kept = _POSES.checked_arrays(
-            arrays, known, {"joints": len(skeleton), "clips": len(known["names"]), "all": 2**40}
-        )
-        space = PoseSpace(skeleton, references=kept["references"], moving=_checked_moving(arrays["moving"]))
-        _check_mapped(arrays, space, kept["starts"], kept["rates"])
+        kept = _POSES.checked_arrays(arrays, known, {**lengths, "clips": len(known["names"])})
+        maps, roots, moving, starts = arrays["maps"], arrays["roots"], arrays["moving"], kept["starts"]
+        if moving.dtype != np.bool_:
+            raise InvalidValueError(f"moving must be true or false for each joint; got {moving.dtype}")
+        space, frames = PoseSpace(skeleton, references=kept["references"], moving=np.array(moving)), len(maps)
+        shapes = maps.shape == (frames, 3 * len(space.moving)) and roots.shape == (frames, ROOT_SIZE)
+        if not shapes or maps.dtype != np.float32 or roots.dtype != np.float32 or frames == 0:
+            raise InvalidValueError(
+                f"maps and roots of {maps.shape} and {roots.shape} do not go with the skeleton"
+            )
+        firsts = range(0, frames, _BLOCK)
+        blocks = (array[first : first + _BLOCK] for array in (maps, roots) for first in firsts)
+        if not all(np.isfinite(block).all() for block in blocks):
+            raise InvalidValueError("maps and roots must be finite numbers")
+        fill = starts[0] == 0 and starts[-1] == frames and np.all(np.diff(starts) > 0)
+        if len(starts) != len(kept["rates"]) + 1 or not fill:
+            raise InvalidValueError("clips must start one after the other and fill all frames")
     except (InvalidValueError, SkeletonError, KeyError, ValueError, IndexError) as error:
         raise ParseError(f"not a library's poses: {error}", path=path) from error
-    poses = Poses(
-        space, arrays["maps"], arrays["roots"], kept["starts"], tuple(known["names"]), kept["rates"]
-    )
-    return poses, header
+    return Poses(space, maps, roots, starts, tuple(known["names"]), kept["rates"]), header
 
 
 _POSES = Schema(
@@ -178,48 +188,9 @@ _POSES = Schema(
 )
 
 
-def _checked_moving(moving: Array) -> Bool[Array, "joints"]:
-    if moving.dtype != np.bool_:
-        raise InvalidValueError(f"moving must be true or false for each joint; got {moving.dtype}")
-    return np.array(moving)
-
-
-def _check_mapped(
-    arrays: Mapping[str, Array], space: PoseSpace, starts: Int[Array, "starts"], rates: Float[Array, "clips"]
-) -> None:
-    """Check the shapes of the mapped arrays against each other and against those in memory."""
-    maps, roots = arrays["maps"], arrays["roots"]
-    frames = len(maps)
-    shapes = maps.shape == (frames, 3 * len(space.moving)) and roots.shape == (frames, ROOT_SIZE)
-    if not shapes or maps.dtype != np.float32 or roots.dtype != np.float32 or frames == 0:
-        raise InvalidValueError(
-            f"maps and roots of {maps.shape} and {roots.shape} do not go with the skeleton"
-        )
-    blocks = (array[first : first + _BLOCK] for array in (maps, roots) for first in range(0, frames, _BLOCK))
-    if not all(np.isfinite(block).all() for block in blocks):
-        raise InvalidValueError("maps and roots must be finite numbers")
-    if (
-        len(starts) != len(rates) + 1
-        or starts[0] != 0
-        or starts[-1] != frames
-        or np.any(np.diff(starts) <= 0)
-    ):
-        raise InvalidValueError("clips must start one after the other and fill all frames")
-
-
 def _vectors(space: PoseSpace, motions: Iterable[Motion]) -> Iterator[Float[Array, "frames size"]]:
     for motion in motions:
         yield space.q_from_frames(motion.root_positions, motion.rotations).astype(np.float32)
-
-
-def _distinct(names: Sequence[str]) -> tuple[str, ...]:
-    """The names, with numbers added to duplicates."""
-    counts = Counter[str]()
-    found = []
-    for name in names:
-        counts[name] += 1
-        found.append(name if counts[name] == 1 else f"{name}.{counts[name]}")
-    return tuple(found)
 
 
 # --- features by which frames are compared ---------------------------------------------------------------------------
@@ -287,19 +258,17 @@ class QueryMetric:
 
         The file is memory-mapped: a million frames need not fit into memory.
         """
-        blocks = self._blocks(poses, handles, skeleton)
-        if keep is None:
-            return np.concatenate(list(blocks))
-        shape = (len(poses), 3 * len(handles) + poses.maps.shape[1])
-        write_tensors(keep, {"rows": (shape, np.dtype(np.float32), blocks)}, {"kind": "rows"})
-        return map_tensors(keep)[0]["rows"]
-
-    def _blocks(
-        self, poses: Poses, handles: Handles, skeleton: Skeleton | None
-    ) -> Iterator[Float[Array, "block columns"]]:
         space = poses.space if skeleton is None else poses.space.on_body(skeleton)
         of_markers, of_maps = self.scales
-        for first in range(0, len(poses), _BLOCK):
-            maps = poses.maps[first : first + _BLOCK]
-            points = space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
-            yield np.concatenate([of_markers * points, of_maps * maps], axis=1).astype(np.float32)
+
+        def blocks() -> Iterator[Float[Array, "block columns"]]:
+            for first in range(0, len(poses), _BLOCK):
+                maps = poses.maps[first : first + _BLOCK]
+                points = space.points_in_root_frame(maps, handles).reshape(len(maps), -1)
+                yield np.concatenate([of_markers * points, of_maps * maps], axis=1).astype(np.float32)
+
+        if keep is None:
+            return np.concatenate(list(blocks()))
+        shape = (len(poses), 3 * len(handles) + poses.maps.shape[1])
+        write_tensors(keep, {"rows": (shape, np.dtype(np.float32), blocks())}, {"kind": "rows"})
+        return map_tensors(keep)[0]["rows"]

@@ -68,9 +68,8 @@ class NearestQuery:
         if count < 1:
             raise InvalidValueError(f"`count` must be at least 1; got {count}")
         if query.shape != rows.shape[1:]:
-            raise InvalidValueError(
-                f"a query needs {rows.shape[1]} columns, as the library's rows have; got {query.shape}"
-            )
+            needed = f"a query needs {rows.shape[1]} columns, as the library's rows have"
+            raise InvalidValueError(f"{needed}; got {query.shape}")
         unknown = np.isnan(query)
         room = min(count, len(rows))
         return cls(

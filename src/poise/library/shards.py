@@ -73,30 +73,10 @@ def write_shard(path: Path, motion: Motion, canonical: Motion, *, header: Mappin
     return write_tensors(path, arrays, {"kind": "clip", "fps": motion.fps, **header})
 
 
-def read_own(path: Path, skeleton: Skeleton) -> Motion:
-    """The clip on its own skeleton."""
-    arrays, fps = _checked(path, skeleton, "")
-    return _motion(skeleton, arrays["root_positions"], arrays["rotations"], fps)
-
-
-def read_canonical(path: Path, skeleton: Skeleton) -> Motion:
-    """The clip on the canonical skeleton."""
-    arrays, fps = _checked(path, skeleton, CANONICAL)
-    return _motion(skeleton, arrays["root_positions"], arrays["rotations"], fps)
-
-
 def _frames(motion: Motion) -> dict[str, Array]:
     """The frames in single precision, without end sites: exact to 0.1 micrometres, and half the size."""
     turns = rotations.canonical(motion.rotations[:, ~motion.skeleton.is_end_site])
     return {"root_positions": motion.root_positions.astype(np.float32), "rotations": turns.astype(np.float32)}
-
-
-def _motion(
-    skeleton: Skeleton, places: Float[Array, "frames 3"], turns: Float[Array, "frames turning 4"], fps: float
-) -> Motion:
-    whole = np.tile(rotations.IDENTITY, (len(places), len(skeleton), 1))
-    whole[:, ~skeleton.is_end_site] = rotations.normalize(turns)
-    return Motion(skeleton, fps, np.asarray(places, dtype=np.float64), whole)
 
 
 _CLIP = Schema(
@@ -108,14 +88,17 @@ _CLIP = Schema(
 )
 
 
-def _checked(path: Path, skeleton: Skeleton, prefix: str) -> tuple[dict[str, Array], float]:
-    """The arrays of a clip on a skeleton, its own or the canonical one, and the frame rate."""
+def read_clip(path: Path, skeleton: Skeleton, prefix: str = "") -> Motion:
+    """The clip on its own skeleton, or with the prefix CANONICAL on that one."""
     arrays, header = map_tensors(path)
     own = {name: arrays.get(f"{prefix}{name}", arrays.get(name)) for name in ("root_positions", "rotations")}
-    lengths = {"turning": int((~skeleton.is_end_site).sum())}
+    known = {name: array for name, array in own.items() if array is not None}
     try:
         _CLIP.checked_header(header)
-        known = {name: array for name, array in own.items() if array is not None}
-        return _CLIP.checked_arrays(known, header, lengths), float(header["fps"])
+        found = _CLIP.checked_arrays(known, header, {"turning": int((~skeleton.is_end_site).sum())})
     except InvalidValueError as error:
         raise ParseError(f"not a library's clip: {error}", path=path) from error
+    places = np.asarray(found["root_positions"], dtype=np.float64)
+    whole = np.tile(rotations.IDENTITY, (len(places), len(skeleton), 1))
+    whole[:, ~skeleton.is_end_site] = rotations.normalize(found["rotations"])
+    return Motion(skeleton, float(header["fps"]), places, whole)

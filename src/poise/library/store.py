@@ -18,7 +18,7 @@ from poise.formats.files import FileAccessError, not_a_link
 from poise.library.catalogue import FILE, Catalogue, Clip
 from poise.library.poses import Poses, map_poses, write_poses
 from poise.library.search import ExhaustiveSearch
-from poise.library.shards import FOLDER, on_canonical, read_canonical, read_own
+from poise.library.shards import CANONICAL, FOLDER, on_canonical, read_clip
 from poise.library.tensor_file import sha256_of
 from poise.motion.edit import frames_between
 from poise.motion.motion import Motion
@@ -94,7 +94,7 @@ class Library:
     def motion(self, name: str) -> Motion:
         """A clip as it was recorded, on its own skeleton."""
         clip = self.catalogue.clip(name)
-        motion = read_own(self.folder / clip.shard, self.catalogue.skeleton(clip.skeleton))
+        motion = read_clip(self.folder / clip.shard, self.catalogue.skeleton(clip.skeleton))
         return replace(motion, name=clip.name)
 
     def canonical_motion(self, name: str) -> Motion:
@@ -103,13 +103,13 @@ class Library:
 
     def search(self, words: Iterable[str] = (), *, performer: str = "") -> list[Clip]:
         """Clips whose name, tags, performer or source contain all the words."""
-        wanted = [word.casefold() for word in words]
-        return [
-            clip
-            for clip in self.clips
-            if performer.casefold() in clip.performer.casefold()
-            and all(word in _text(clip) for word in wanted)
-        ]
+        wanted, found = [word.casefold() for word in words], []
+        for clip in self.clips:
+            named = (clip.name, clip.performer, clip.variant, *clip.tags, Path(clip.source).name)
+            text = " ".join(named).casefold()
+            if performer.casefold() in clip.performer.casefold() and all(word in text for word in wanted):
+                found.append(clip)
+        return found
 
     def remove(self, names: Sequence[str]) -> None:
         """Remove clips: first their rows, then their shards."""
@@ -166,15 +166,11 @@ class Library:
         for file in sorted((self.folder / FOLDER).iterdir()):
             if str(file.relative_to(self.folder)) not in known:
                 yield Finding(f"{file.relative_to(self.folder)}: left by a build that was interrupted")
+        again = "it is assembled again when the library is used"
         if self.clips and not self._is_current():
-            yield Finding(
-                f"{POSES_FILE}: does not match these clips; it is assembled again when the library is used"
-            )
+            yield Finding(f"{POSES_FILE}: does not match these clips; {again}")
         elif self.clips and self._poses_damaged():
-            yield Finding(
-                f"{POSES_FILE}: its checksum differs from the recorded one; "
-                "it is assembled again when the library is used"
-            )
+            yield Finding(f"{POSES_FILE}: its checksum differs from the recorded one; {again}")
 
     def repair(self) -> None:
         """Remove damaged clips, and unneeded files."""
@@ -220,7 +216,8 @@ class Library:
         return self.folder / POSES_FILE
 
     def _canonical(self, clip: Clip) -> Motion:
-        return replace(read_canonical(self.folder / clip.shard, self.skeleton), name=clip.name)
+        motion = read_clip(self.folder / clip.shard, self.skeleton, CANONICAL)
+        return replace(motion, name=clip.name)
 
     def _is_current(self) -> bool:
         try:
@@ -232,10 +229,6 @@ class Library:
 
 def _fingerprint(clips: Sequence[Clip]) -> str:
     return sha256("\n".join(f"{clip.name} {clip.shard_sha256}" for clip in clips).encode()).hexdigest()[:24]
-
-
-def _text(clip: Clip) -> str:
-    return " ".join((clip.name, clip.performer, clip.variant, *clip.tags, Path(clip.source).name)).casefold()
 
 
 class BusyError(PoiseError):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import itertools
 import json
 import math
 import os
@@ -26,42 +27,10 @@ Stream = tuple[tuple[int, ...], np.dtype[Any], Iterable[Array]]
 
 def write_tensors(path: Path, arrays: Mapping[str, Array | Stream], header: Mapping[str, Any]) -> str:
     """Write arrays, whole or in blocks, and a JSON header, flushed to disk; return the file's SHA-256."""
-    streams = {name: given if isinstance(given, tuple) else _whole(given) for name, given in arrays.items()}
-    digest = hashlib.sha256()
-    with replacing(path, "wb") as file:
-        for data in _bytes_of(streams, header):
-            digest.update(data)
-            file.write(data)
-        file.flush()
-        os.fsync(file.fileno())
-    return digest.hexdigest()
-
-
-def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
-    """The arrays of a file, memory-mapped and read-only, and its header; data are read on access only."""
-    fields, start, size = _fields(path)
-    try:
-        header = json.loads(fields.pop("__metadata__", {}).get("poise", "null"))
-        arrays = {name: _mapped(path, field, start, size) for name, field in fields.items()}
-    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
-        raise ParseError(f"not a library file, or damaged: {error}", path=path) from error
-    if not isinstance(header, dict):
-        raise ParseError("a safetensors file, but not a library file", path=path)
-    return arrays, header
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file."""
-    with existing_file(path).open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _whole(array: Array) -> Stream:
-    contiguous = np.ascontiguousarray(array)
-    return contiguous.shape, contiguous.dtype, (contiguous,)
-
-
-def _bytes_of(streams: Mapping[str, Stream], header: Mapping[str, Any]) -> Iterable[bytes]:
+    streams: dict[str, Stream] = {}
+    for name, given in arrays.items():
+        whole = given if isinstance(given, tuple) else np.ascontiguousarray(given)
+        streams[name] = whole if isinstance(whole, tuple) else (whole.shape, whole.dtype, (whole,))
     # Wide numbers first, so that every array starts at a multiple of its own width.
     order = sorted(streams, key=lambda name: -streams[name][1].itemsize)
     fields: dict[str, Any] = {"__metadata__": {"poise": json.dumps(header)}}
@@ -73,15 +42,25 @@ def _bytes_of(streams: Mapping[str, Stream], header: Mapping[str, Any]) -> Itera
         at = end
     text = json.dumps(fields).encode()
     text += b" " * (-len(text) % 8)
-    yield len(text).to_bytes(8, "little") + text
-    for name in order:
-        shape, kind, blocks = streams[name]
-        for block in blocks:
-            yield np.ascontiguousarray(block, dtype=kind).tobytes()
+    digest = hashlib.sha256()
+    with replacing(path, "wb") as file:
+        for data in itertools.chain(
+            [len(text).to_bytes(8, "little") + text],
+            (
+                np.ascontiguousarray(block, dtype=streams[name][1]).tobytes()
+                for name in order
+                for block in streams[name][2]
+            ),
+        ):
+            digest.update(data)
+            file.write(data)
+        file.flush()
+        os.fsync(file.fileno())
+    return digest.hexdigest()
 
 
-def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
-    """The description of the arrays, their start, and the size of the file."""
+def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
+    """The arrays of a file, memory-mapped and read-only, and its header; data are read on access only."""
     size = existing_file(not_a_link(path)).stat().st_size
     with path.open("rb") as file:
         length = int.from_bytes(file.read(8), "little")
@@ -93,18 +72,27 @@ def _fields(path: Path) -> tuple[dict[str, Any], int, int]:
             raise ParseError(f"a safetensors file with a damaged header: {error}", path=path) from error
     if not isinstance(fields, dict):
         raise ParseError("a safetensors file with a damaged header", path=path)
-    return fields, 8 + length, size
+    arrays: dict[str, Array] = {}
+    try:
+        header = json.loads(fields.pop("__metadata__", {}).get("poise", "null"))
+        for name, field in fields.items():
+            first, end = (8 + length + int(place) for place in field["data_offsets"])
+            shape, kind = tuple(int(n) for n in field["shape"]), np.dtype(_TYPES[field["dtype"]])
+            fits = 0 <= first <= end <= size and end - first == math.prod(shape) * kind.itemsize
+            if not fits or min(shape, default=1) < 0:
+                raise ValueError(f"{size} bytes; expected {end}")
+            empty = end == first
+            arrays[name] = (
+                np.empty(shape, kind) if empty else np.asarray(np.memmap(path, kind, "r", first, shape))
+            )
+    except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
+        raise ParseError(f"not a library file, or damaged: {error}", path=path) from error
+    if not isinstance(header, dict):
+        raise ParseError("a safetensors file, but not a library file", path=path)
+    return arrays, header
 
 
-def _mapped(path: Path, field: Mapping[str, Any], start: int, size: int) -> Array:
-    first, end = (start + int(place) for place in field["data_offsets"])
-    shape, kind = tuple(int(n) for n in field["shape"]), np.dtype(_TYPES[field["dtype"]])
-    if (
-        not 0 <= first <= end <= size
-        or min(shape, default=1) < 0
-        or end - first != math.prod(shape) * kind.itemsize
-    ):
-        raise ValueError(f"{size} bytes; expected {end}")
-    if end == first:
-        return np.empty(shape, kind)
-    return np.asarray(np.memmap(path, kind, "r", first, shape))
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file."""
+    with existing_file(path).open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()

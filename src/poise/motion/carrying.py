@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 import re
-from collections.abc import Mapping
 from dataclasses import replace
 
 import numpy as np
@@ -20,7 +19,7 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.neutral import Neutral, neutral_pose, stands_at_rest
+from poise.skeleton.neutral import neutral_pose, stands_at_rest
 from poise.skeleton.retarget import scaled_places
 from poise.skeleton.roles import MAIN_ROLES, SIDES, TRUNK_ROLES, path, subtree
 from poise.skeleton.skeleton import Skeleton
@@ -39,12 +38,29 @@ def carried(motion: Motion, target: Skeleton, *, usual: Float[Array, "joints 4"]
     theirs = neutral_pose(target, None if usual is None else usual[None])
     positions, world = joint_transforms(motion)
     deltas = world @ ours.world.transpose(0, 2, 1)
-    turned = _turned(deltas, source, target, theirs)
+    turned, partners = np.empty((len(deltas), len(target), 3, 3)), counterparts(source, target)
+    for joint, parent in enumerate(target.parents.tolist()):  # rotations in the world
+        if joint in partners:
+            first, second, part = partners[joint]
+            turn = deltas[:, first]
+            if part != 0.0:
+                start, end = (rotations.quaternion_from_matrix(deltas[:, one]) for one in (first, second))
+                turn = rotations.matrix_from_quaternion(rotations.slerp(start, end, np.full(len(turn), part)))
+            turned[:, joint] = turn @ theirs.world[joint]
+        elif parent < 0:  # a root below the pelvis turns with the body about the vertical but does not tilt
+            pelvis = rotations.quaternion_from_matrix(deltas[:, source.index("pelvis")])
+            angles = 2.0 * np.unwrap(np.arctan2(pelvis[:, 2], pelvis[:, 0]), period=np.pi)
+            heading = rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([0.0, 1.0, 0.0])))
+            turned[:, joint] = rotations.matrix_from_quaternion(heading) @ theirs.world[joint]
+        else:
+            turned[:, joint] = turned[:, parent] @ theirs.world[parent].T @ theirs.world[joint]
     local = turned.copy()
     local[:, 1:] = np.swapaxes(turned[:, target.parents[1:]], -1, -2) @ turned[:, 1:]
     local[:, target.is_end_site] = np.eye(3)
     quaternions = rotations.continuous(rotations.canonical(rotations.quaternion_from_matrix(local)))
-    places = _root_places(hips(positions, source), source, target, quaternions)
+    # The hips of the target follow the source's path, scaled.
+    own = hips(world_transforms(target, np.zeros_like(positions[:, 0]), quaternions)[0], target)
+    places = np.asarray(scaled_places(hips(positions, source), source, target) - own)
     origin = replace(motion.origin, character="")
     return Motion(target, motion.fps, places, quaternions, name=motion.name, origin=origin)
 
@@ -56,44 +72,37 @@ def check_person(motion: Motion, *, what: str = "its skeleton") -> None:
     missing = [role for role in MAIN_ROLES if role not in skeleton.roles]
     if missing:
         raise SkeletonError(f"{which} is not recognised as a person: it lacks {', '.join(missing)}")
-    if not stands_at_rest(skeleton) and _uprightness(motion) < _UPRIGHT:
-        raise SkeletonError(f"{which} is upright neither in its rest pose nor in its motion")
+    if not stands_at_rest(skeleton):
+        positions = joint_transforms(motion)[0]
+        trunk = positions[:, skeleton.index("head")] - positions[:, skeleton.index("pelvis")]
+        mean = trunk.mean(axis=0)
+        if float(mean[1] / max(float(np.linalg.norm(mean)), 1e-12)) < _UPRIGHT:
+            raise SkeletonError(f"{which} is upright neither in its rest pose nor in its motion")
 
 
 def counterparts(source: Skeleton, target: Skeleton) -> dict[int, Counterpart]:
     """For each target joint with a counterpart, the source joints that its rotation comes from."""
     shared = [role for role in target.roles if role in source.roles]
     found = {target.index(role): source.index(role) for role in shared}
-    single = {**_same(finger_joints(target), finger_joints(source)), **found}
+    fingers = finger_joints(source)
+    single = {joint: fingers[key] for key, joint in finger_joints(target).items() if key in fingers} | found
     named = {name: joint for joint, name in enumerate(source.names) if not source.is_end_site[joint]}
     taken = set(single.values())
     for joint, name in enumerate(target.names):
         if joint and joint not in single and named.get(name, 0) and named[name] not in taken:
             single[joint] = named[name]
-    spread = _along_the_trunk(source, target, [role for role in TRUNK_ROLES if role in shared])
-    return {**spread, **{joint: (other, other, 0.0) for joint, other in single.items()}}
-
-
-def _same(
-    ours: Mapping[tuple[str, str, int], int], others: Mapping[tuple[str, str, int], int]
-) -> dict[int, int]:
-    return {joint: others[key] for key, joint in ours.items() if key in others}
-
-
-def _along_the_trunk(source: Skeleton, target: Skeleton, roles: list[str]) -> dict[int, Counterpart]:
-    """Joints between two roles of the trunk: the source's joints around the same fraction of the chain."""
-    found: dict[int, Counterpart] = {}
-    for top, end in itertools.pairwise(roles):
+    partners: dict[int, Counterpart] = {}
+    for top, end in itertools.pairwise(role for role in TRUNK_ROLES if role in shared):
         ours = path(target, target.index(top), target.index(end))
         others = path(source, source.index(top), source.index(end))
-        if len(others) > 1:
+        if len(others) > 1:  # those around the same fraction of the chain
             shares = _shares(source, others)
             for joint, share in zip(ours[1:-1], _shares(target, ours)[1:-1], strict=True):
                 after = min(int(np.searchsorted(shares, share, side="right")), len(others) - 1)
                 width = shares[after] - shares[after - 1]
                 part = (share - shares[after - 1]) / width if width > 0 else 0.0
-                found[joint] = others[after - 1], others[after], float(part)
-    return found
+                partners[joint] = others[after - 1], others[after], float(part)
+    return partners | {joint: (other, other, 0.0) for joint, other in single.items()}
 
 
 def _shares(skeleton: Skeleton, joints: list[int]) -> Float[Array, "joints"]:
@@ -104,73 +113,17 @@ def _shares(skeleton: Skeleton, joints: list[int]) -> Float[Array, "joints"]:
     return way / way[-1] if way[-1] > 0 else np.linspace(0.0, 1.0, len(joints))
 
 
-def _turned(
-    deltas: Float[Array, "frames others 3 3"], source: Skeleton, target: Skeleton, theirs: Neutral
-) -> Float[Array, "frames joints 3 3"]:
-    """World rotations of the target's joints."""
-    partners = counterparts(source, target)
-    turned = np.empty((len(deltas), len(target), 3, 3))
-    for joint, parent in enumerate(target.parents.tolist()):
-        if joint in partners:
-            first, second, part = partners[joint]
-            turned[:, joint] = _between(deltas[:, first], deltas[:, second], part) @ theirs.world[joint]
-        elif parent < 0:
-            turned[:, joint] = _heading_of(deltas[:, source.index("pelvis")]) @ theirs.world[joint]
-        else:
-            turned[:, joint] = turned[:, parent] @ theirs.world[parent].T @ theirs.world[joint]
-    return turned
-
-
-def _between(first: Array, second: Array, part: float) -> Float[Array, "frames 3 3"]:
-    if part == 0.0:
-        return first
-    start, end = (rotations.quaternion_from_matrix(one) for one in (first, second))
-    return rotations.matrix_from_quaternion(rotations.slerp(start, end, np.full(len(first), part)))
-
-
-def _heading_of(turns: Float[Array, "frames 3 3"]) -> Float[Array, "frames 3 3"]:
-    """The part of a rotation about the vertical: a root below the pelvis turns with the body but does not tilt."""
-    quaternions = rotations.quaternion_from_matrix(turns)
-    angles = 2.0 * np.unwrap(np.arctan2(quaternions[:, 2], quaternions[:, 0]), period=np.pi)
-    return rotations.matrix_from_quaternion(
-        rotations.quaternion_from_expmap(np.multiply.outer(angles, np.array([0.0, 1.0, 0.0])))
-    )
-
-
 def hips(positions: Float[Array, "frames joints 3"], skeleton: Skeleton) -> Float[Array, "frames 3"]:
     """The middle between the hip joints, from which legs are measured: rigs put the joint of the pelvis elsewhere."""
     return np.mean([positions[:, skeleton.index(f"{side}_thigh")] for side in SIDES], axis=0)
-
-
-def _root_places(
-    middle: Float[Array, "frames 3"],
-    source: Skeleton,
-    target: Skeleton,
-    quaternions: Float[Array, "frames joints 4"],
-) -> Float[Array, "frames 3"]:
-    """Root positions of the target for which its hips follow the source's path, scaled."""
-    own = hips(world_transforms(target, np.zeros_like(middle), quaternions)[0], target)
-    return np.asarray(scaled_places(middle, source, target) - own)
-
-
-def _uprightness(motion: Motion) -> float:
-    positions = joint_transforms(motion)[0]
-    trunk = positions[:, motion.skeleton.index("head")] - positions[:, motion.skeleton.index("pelvis")]
-    mean = trunk.mean(axis=0)
-    return float(mean[1] / max(float(np.linalg.norm(mean)), 1e-12))
 
 
 # --- the fingers of a skeleton: the joint of each segment, by the usual names ----------------------------------------
 
 
 _FINGERS = {
-    "thumb": "thumb",
-    "index": "index",
-    "mid": "middle",
-    "ring": "ring",
-    "pinky": "little",
-    "little": "little",
-}
+    "thumb": "thumb", "index": "index", "mid": "middle", "ring": "ring", "pinky": "little", "little": "little",
+}  # fmt: skip
 _PALM = re.compile(r"inhand|metacarpal|meta\b|palm|carpal", re.IGNORECASE)
 
 
@@ -182,15 +135,10 @@ def finger_joints(skeleton: Skeleton) -> dict[tuple[str, str, int], int]:
             continue
         counted: dict[str, int] = {}
         for joint in subtree(skeleton, skeleton.index(f"{side}_hand"))[1:]:
-            finger = _finger_of(skeleton.names[joint])
-            if finger and not skeleton.is_end_site[joint]:
+            name = skeleton.names[joint]
+            finger = next((finger for word, finger in _FINGERS.items() if word in name.lower()), "")
+            in_palm = finger != "thumb" and _PALM.search(name)
+            if finger and not in_palm and not skeleton.is_end_site[joint]:
                 counted[finger] = counted.get(finger, 0) + 1
                 found[side, finger, counted[finger]] = joint
     return found
-
-
-def _finger_of(name: str) -> str:
-    """The finger in a joint's name; empty for other joints, and for bones inside the palm."""
-    plain = name.lower()
-    finger = next((finger for word, finger in _FINGERS.items() if word in plain), "")
-    return "" if finger != "thumb" and _PALM.search(name) else finger

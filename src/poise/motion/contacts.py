@@ -78,7 +78,8 @@ def foot_contacts(motion: Motion, *, floor: float | None = None, brief: bool = F
     ground = _ground_below(points) if floor is None else np.full(points.shape[:-1], floor)
     stature = motion.skeleton.height
     above = points[..., 1] - ground
-    height = above - _standing_levels(above, stature)
+    lowest = np.percentile(above, 5.0, axis=0)  # the standing height of each point, if plausible for a foot
+    height = above - np.minimum(lowest, lowest.min() + _STANDING * stature)
     velocity = derivative(points, motion.fps)
     if not (brief and motion.fps <= _SLOW):
         velocity = _smoothed(velocity, motion.fps)
@@ -86,10 +87,13 @@ def foot_contacts(motion: Motion, *, floor: float | None = None, brief: bool = F
     scale = np.sqrt(_GRAVITY * max(leg_length(motion.skeleton), 1e-6))
     down = (height < _ENTER_HEIGHT * stature) & (speed < _ENTER_SPEED * scale)
     up = (height > _LEAVE_HEIGHT * stature) | (speed > _LEAVE_SPEED * scale)
-    standing = _without_blips(_held(down, up), round(_SHORTEST * motion.fps))
-    return Contacts(
-        standing[..., 0] | standing[..., 1], standing, _floor_of(points) if floor is None else floor
-    )
+    standing, shortest = _held(down, up), round(_SHORTEST * motion.fps)
+    flat = standing.reshape(len(standing), -1)
+    for fill in (True, False):  # close short breaks, then drop short contacts
+        flat = np.stack([_without_short_runs(column, fill, shortest) for column in flat.T], axis=-1)
+    standing = flat.reshape(standing.shape)
+    feet = standing[..., 0] | standing[..., 1]
+    return Contacts(feet, standing, _floor_of(points) if floor is None else floor)
 
 
 def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
@@ -102,7 +106,13 @@ def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
     still = _held(pace[:, 1:] < _HAND_STILL * scale, pace[:, 1:] > 2.0 * _HAND_STILL * scale)
     shortest = max(round(_HAND_SHORTEST * motion.fps), 1)
     runs = np.stack([_without_short_runs(hand, False, shortest) for hand in still.T], axis=-1)
-    return runs & _while_moving(runs, pace[:, 0] > _BODY_MOVES * scale)
+    kept = np.zeros_like(runs)
+    moves = pace[:, 0] > _BODY_MOVES * scale
+    for column in range(runs.shape[1]):  # the runs during which the body moves at least once
+        number = np.cumsum(np.diff(runs[:, column], prepend=False) & runs[:, column])
+        telling = np.unique(number[runs[:, column] & moves])
+        kept[:, column] = runs[:, column] & np.isin(number, telling)
+    return kept
 
 
 def floor_height(motion: Motion) -> float:
@@ -178,21 +188,13 @@ def _ground_below(points: Float[Array, "frames 2 2 3"]) -> Float[Array, "frames 
     return ground
 
 
-def _standing_levels(above: Float[Array, "frames 2 2"], stature: float) -> Float[Array, "2 2"]:
-    """The standing height of each point: its lowest height, if that is plausible for a standing foot."""
-    lowest = np.percentile(above, 5.0, axis=0)
-    return np.minimum(lowest, lowest.min() + _STANDING * stature)
-
-
 def _smoothed(values: Float[Array, "frames *n"], fps: float) -> Float[Array, "frames *n"]:
     """A moving mean over 50 ms, so that the noise of fast cameras does not interrupt a contact."""
     half = round(0.025 * fps)
     if half == 0 or len(values) < 2:
         return values
-    padded = np.concatenate(
-        [np.repeat(values[:1], half, axis=0), values, np.repeat(values[-1:], half, axis=0)]
-    )
-    total = np.cumsum(np.concatenate([np.zeros_like(values[:1]), padded]), axis=0)
+    ends = (np.repeat(values[:1], half, axis=0), values, np.repeat(values[-1:], half, axis=0))
+    total = np.cumsum(np.concatenate([np.zeros_like(values[:1]), *ends]), axis=0)
     width = 2 * half + 1
     mean: Array = (total[width:] - total[:-width]) / width
     return mean
@@ -206,24 +208,6 @@ def _held(on: Bool[Array, "frames *n"], off: Bool[Array, "frames *n"]) -> Bool[A
     last = np.where(last < 0, np.argmax(decided, axis=0), last)
     held: Array = np.take_along_axis(on & ~off, last, axis=0)
     return held
-
-
-def _while_moving(runs: Bool[Array, "frames n"], moves: Bool[Array, "frames"]) -> Bool[Array, "frames n"]:
-    """The runs of true values during which the body moves at least once."""
-    kept = np.zeros_like(runs)
-    for column in range(runs.shape[1]):
-        number = np.cumsum(np.diff(runs[:, column], prepend=False) & runs[:, column])
-        telling = np.unique(number[runs[:, column] & moves])
-        kept[:, column] = runs[:, column] & np.isin(number, telling)
-    return kept
-
-
-def _without_blips(standing: Bool[Array, "frames 2 2"], shortest: int) -> Bool[Array, "frames 2 2"]:
-    """Close breaks shorter than `shortest`, then drop contacts shorter than it."""
-    flat = standing.reshape(len(standing), -1)
-    closed = np.stack([_without_short_runs(column, True, shortest) for column in flat.T], axis=-1)
-    opened = np.stack([_without_short_runs(column, False, shortest) for column in closed.T], axis=-1)
-    return opened.reshape(standing.shape)
 
 
 def _without_short_runs(flags: Bool[Array, "frames"], fill: bool, shortest: int) -> Bool[Array, "frames"]:

@@ -61,7 +61,15 @@ def resample(motion: Motion, fps: float) -> Motion:
         )
     at = np.arange(count) * (motion.fps / fps)
     at = np.where(np.abs(at - np.round(at)) < 1e-6, np.round(at), at)
-    return _interpolated(motion, np.minimum(at, len(motion) - 1), fps=fps)
+    at = np.minimum(at, len(motion) - 1)
+    before = np.minimum(at.astype(np.int64), len(motion) - 2)
+    part, roots = at - before, motion.root_positions
+    places = roots[before] + part[:, None] * (roots[before + 1] - roots[before])
+    turns = rotations.slerp(motion.rotations[before], motion.rotations[before + 1], part[:, None])
+    recorded = part == np.round(part)
+    nearest = np.round(at[recorded]).astype(np.int64)
+    places[recorded], turns[recorded] = roots[nearest], motion.rotations[nearest]
+    return motion.with_frames(places, turns, fps=fps)
 
 
 def moved(
@@ -102,8 +110,28 @@ def concatenate(motions: Sequence[Motion], *, align: bool = True, blend: float =
     joined = motions[0]
     overlap = round(blend * joined.fps)
     for motion in motions[1:]:
-        _check_same_body(joined, motion)
-        joined = _joined(joined, resample(motion, joined.fps), align=align, overlap=overlap)
+        check_same_topology(joined.skeleton, motion.skeleton)
+        if not np.allclose(joined.skeleton.offsets[1:], motion.skeleton.offsets[1:], atol=1e-4):
+            raise SkeletonError(
+                "the motions' limb lengths differ; retarget one to the other's skeleton first"
+            )
+        added = resample(motion, joined.fps)
+        if overlap >= min(len(joined), len(added)):
+            lengths = f"{len(joined)} and {len(added)} frames"
+            raise InvalidValueError(f"a blend of {overlap} frames needs longer motions; got {lengths}")
+        if align:
+            meeting = joined[np.array([len(joined) - max(overlap, 1)])]
+            x, _, z = meeting.root_positions[0]
+            added = place(added, at=(float(x), float(z)), heading=float(headings(meeting)[0]))
+        keep, t = len(joined) - overlap, (np.arange(overlap) + 1.0) / (overlap + 1.0)
+        weight = t * t * (3.0 - 2.0 * t)  # from near 0 to near 1 with zero slope at both ends
+        before, after = joined.root_positions, added.root_positions
+        places = (1 - weight[:, None]) * before[keep:] + weight[:, None] * after[:overlap]
+        turns = rotations.slerp(joined.rotations[keep:], added.rotations[:overlap], weight[:, None])
+        joined = joined.with_frames(
+            np.concatenate([before[:keep], places, after[overlap:]]),
+            np.concatenate([joined.rotations[:keep], turns, added.rotations[overlap:]]),
+        )
     return joined
 
 
@@ -153,58 +181,8 @@ def world_from_root_relative(relative: RootRelative) -> Motion:
     turned = relative.motion.rotations.copy()
     turned[:, 0] = rotations.multiply(_about_up(relative.headings), turned[:, 0])
     x, z = relative.ground.T
-    return relative.motion.with_frames(
-        np.stack([x, relative.motion.root_positions[:, 1], z], axis=-1), turned
-    )
-
-
-# --- private -------------------------------------------------------------------------------------------------------
-
-
-def _interpolated(motion: Motion, at: Float[Array, "frames"], *, fps: float) -> Motion:
-    """The motion at fractional frame numbers."""
-    before = np.minimum(at.astype(np.int64), len(motion) - 2)
-    part = at - before
-    roots = motion.root_positions
-    places = roots[before] + part[:, None] * (roots[before + 1] - roots[before])
-    turns = rotations.slerp(motion.rotations[before], motion.rotations[before + 1], part[:, None])
-    recorded = part == np.round(part)
-    nearest = np.round(at[recorded]).astype(np.int64)
-    places[recorded], turns[recorded] = roots[nearest], motion.rotations[nearest]
-    return motion.with_frames(places, turns, fps=fps)
-
-
-def _joined(first: Motion, second: Motion, *, align: bool, overlap: int) -> Motion:
-    if overlap >= min(len(first), len(second)):
-        raise InvalidValueError(
-            f"a blend of {overlap} frames needs longer motions; got {len(first)} and {len(second)} frames"
-        )
-    if align:
-        meeting = first[np.array([len(first) - max(overlap, 1)])]
-        x, _, z = meeting.root_positions[0]
-        second = place(second, at=(float(x), float(z)), heading=float(headings(meeting)[0]))
-    keep = len(first) - overlap
-    weight = _smooth_steps(overlap)
-    places = (1 - weight[:, None]) * first.root_positions[keep:] + weight[:, None] * second.root_positions[
-        :overlap
-    ]
-    turns = rotations.slerp(first.rotations[keep:], second.rotations[:overlap], weight[:, None])
-    return first.with_frames(
-        np.concatenate([first.root_positions[:keep], places, second.root_positions[overlap:]]),
-        np.concatenate([first.rotations[:keep], turns, second.rotations[overlap:]]),
-    )
-
-
-def _smooth_steps(count: int) -> Float[Array, "count"]:
-    """From near 0 to near 1 with zero slope at both ends."""
-    t = (np.arange(count) + 1.0) / (count + 1.0)
-    return t * t * (3.0 - 2.0 * t)
-
-
-def _check_same_body(first: Motion, second: Motion) -> None:
-    check_same_topology(first.skeleton, second.skeleton)
-    if not np.allclose(first.skeleton.offsets[1:], second.skeleton.offsets[1:], atol=1e-4):
-        raise SkeletonError("the motions' limb lengths differ; retarget one to the other's skeleton first")
+    places = np.stack([x, relative.motion.root_positions[:, 1], z], axis=-1)
+    return relative.motion.with_frames(places, turned)
 
 
 def _about_up(angles: Float[Array, "frames"]) -> Float[Array, "frames 4"]:

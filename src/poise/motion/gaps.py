@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -83,55 +84,46 @@ def spline_errors(points: Float[Array, "frames markers 3"], fps: float) -> Splin
     seen = np.isfinite(points).all(axis=2)
     rng = np.random.default_rng(0)
     lengths = [max(2, round(fps * seconds)) for seconds in _TRIED]
-    errors = np.array(
-        [[_error(points[:, m], seen[:, m], length, rng) for m in range(seen.shape[1])] for length in lengths]
-    )
+    # Per length and marker, the root-mean-square error per axis at the middle of such gaps; NaN if none can be cut.
+    errors = np.full((len(lengths), seen.shape[1]), np.nan)
+    for (row, length), marker in itertools.product(enumerate(lengths), range(seen.shape[1])):
+        around = np.convolve(seen[:, marker], np.ones(length + 2 * KNOTS), mode="valid")
+        starts = np.flatnonzero(around >= length + 2 * KNOTS) + KNOTS
+        squares = []
+        for start in (
+            rng.choice(starts, size=min(_EACH, len(starts)), replace=False).tolist() if len(starts) else ()
+        ):
+            gap, track = Gap(0, start, start + length, closed=True), points[:, marker]
+            samples = np.r_[start - KNOTS : start, start + length : start + length + KNOTS]
+            off = _bridged(track, samples, gap) - track[start : start + length]
+            squares.append(float(np.square(off[length // 2]).mean()))
+        if squares:
+            errors[row, marker] = max(float(np.sqrt(np.mean(squares))), _LEAST_ERROR)
     distances = np.array([(length + 1) / (4.0 * fps) for length in lengths])
     typical = np.array([np.nanmedian(row) if np.isfinite(row).any() else np.nan for row in errors])
-    known = np.isfinite(typical)
-    power = (
-        float(np.clip(np.polyfit(np.log(distances[known]), np.log(typical[known]), 1)[0], 1.0, 3.0))
-        if known.sum() > 1
-        else 2.0
-    )
-    squares = np.square(errors / distances[:, None] ** power)
-    known = np.isfinite(squares)
-    scales = np.sqrt(np.where(known, squares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1))
+    known, power = np.isfinite(typical), 2.0
+    if known.sum() > 1:
+        slope = np.polyfit(np.log(distances[known]), np.log(typical[known]), 1)[0]
+        power = float(np.clip(slope, 1.0, 3.0))
+    scaled = np.square(errors / distances[:, None] ** power)
+    known, scales = np.isfinite(scaled), _root_mean(scaled)
     scales[~known.any(axis=0)] = np.median(scales[known.any(axis=0)]) if known.any() else 1.0
-    return SplineErrors(scales, power, *(_rates(points, fps, order) for order in (1, 2)))
+    # Root mean square speed and acceleration of every marker, per axis.
+    moves = (np.diff(points, n=order, axis=0) * fps**order for order in (1, 2))
+    return SplineErrors(scales, power, *(_root_mean(np.square(one).mean(axis=2)) for one in moves))
 
 
 def _bridged(track: Float[Array, "frames 3"], known: Array, gap: Gap) -> Float[Array, "gap 3"]:
     from scipy.interpolate import CubicSpline
 
     before, after = known[known < gap.start][-KNOTS:], known[known >= gap.end][:KNOTS]
-    inside = np.arange(gap.start, gap.end)
-    if not gap.closed or len(before) + len(after) < 4:
-        knots = np.r_[before, after]
+    inside, knots = np.arange(gap.start, gap.end), np.r_[before, after]
+    if not gap.closed or len(knots) < 4:
         return np.stack([np.interp(inside, knots, track[knots, axis]) for axis in range(3)], axis=1)
-    knots = np.r_[before, after]
     return np.asarray(CubicSpline(knots, track[knots])(inside))
 
 
-def _error(
-    track: Float[Array, "frames 3"], seen: Bool[Array, "frames"], length: int, rng: np.random.Generator
-) -> float:
-    """Root-mean-square error per axis at the middle of gaps of a length; NaN if none can be cut."""
-    around = np.convolve(seen, np.ones(length + 2 * KNOTS), mode="valid")
-    starts = np.flatnonzero(around >= length + 2 * KNOTS) + KNOTS
-    if len(starts) == 0:
-        return np.nan
-    squares = []
-    for start in rng.choice(starts, size=min(_EACH, len(starts)), replace=False).tolist():
-        gap = Gap(0, start, start + length, closed=True)
-        known = np.r_[start - KNOTS : start, start + length : start + length + KNOTS]
-        off = _bridged(track, known, gap) - track[start : start + length]
-        squares.append(float(np.square(off[length // 2]).mean()))
-    return max(float(np.sqrt(np.mean(squares))), _LEAST_ERROR)
-
-
-def _rates(points: Float[Array, "frames markers 3"], fps: float, order: int) -> Float[Array, "markers"]:
-    """Root mean square speed (order 1) or acceleration (2) of every marker, per axis."""
-    squares = np.square(np.diff(points, n=order, axis=0) * fps**order).mean(axis=2)
+def _root_mean(squares: Float[Array, "rows markers"]) -> Float[Array, "markers"]:
+    """The root of the mean over the finite numbers."""
     known = np.isfinite(squares)
     return np.asarray(np.sqrt(np.where(known, squares, 0.0).sum(axis=0) / np.maximum(known.sum(axis=0), 1)))

@@ -58,10 +58,8 @@ def known_markers(labels: Iterable[str]) -> dict[str, str]:
 
 def sides_swapped(markers: Markers) -> bool:
     """Whether left and right labels are swapped, judged by the forward (waist or toes) and up directions."""
-    at = {
-        name: markers.points[:, markers.labels.index(label)]
-        for label, name in known_markers(markers.labels).items()
-    }
+    known = known_markers(markers.labels)
+    at = {name: markers.points[:, markers.labels.index(label)] for label, name in known.items()}
 
     def middle(part: str) -> Float[Array, "frames 3"] | None:
         return 0.5 * (at[f"L{part}"] + at[f"R{part}"]) if {f"L{part}", f"R{part}"} <= set(at) else None
@@ -73,7 +71,6 @@ def sides_swapped(markers: Markers) -> bool:
         return False
     left, leftwards = at["LFWT"] - at["RFWT"], np.cross(front - low, ahead - behind)
     with np.errstate(invalid="ignore", divide="ignore"):
-        cosines = np.sum(left * leftwards, axis=-1) / (
-            np.linalg.norm(left, axis=-1) * np.linalg.norm(leftwards, axis=-1)
-        )
+        lengths = np.linalg.norm(left, axis=-1) * np.linalg.norm(leftwards, axis=-1)
+        cosines = np.sum(left * leftwards, axis=-1) / lengths
     return bool(np.isfinite(cosines).any() and np.nanmedian(cosines) < _SWAPPED)

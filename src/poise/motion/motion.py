@@ -71,9 +71,8 @@ class Motion(Savable):
     def of_poses(cls, poses: Sequence[Pose], *, fps: float = 30.0, name: str = "") -> Motion:
         """Join poses of one skeleton to a motion."""
         if not poses or not all(pose.skeleton.same_topology(poses[0].skeleton) for pose in poses):
-            raise InvalidValueError(
-                "a motion needs at least one pose, and all poses must have the same skeleton"
-            )
+            needed = "a motion needs at least one pose, and all poses must have the same skeleton"
+            raise InvalidValueError(needed)
         roots, turns = [pose.root_position for pose in poses], [pose.rotations for pose in poses]
         return cls(poses[0].skeleton, fps, np.stack(roots), np.stack(turns), name=name)
 

@@ -37,8 +37,7 @@ class Phase:
 
 def phase(motion: Motion, *, contacts: Contacts | None = None) -> Phase:
     """The motion's phase, from its steps if the feet land in turn, else from its dominant frequency."""
-    has_feet = {"left_foot", "right_foot"} <= set(motion.skeleton.roles)
-    if has_feet:
+    if {"left_foot", "right_foot"} <= set(motion.skeleton.roles):
         contacts = foot_contacts(motion) if contacts is None else contacts
         from_steps = phase_from_contacts(contacts, motion.fps)
         if from_steps is not None:
@@ -51,7 +50,16 @@ def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
     landings = [(frame, side) for side in (0, 1) for frame in contacts.landings(side).tolist()]
     landings.sort()
     frames, sides = np.array([f for f, _ in landings]), np.array([s for _, s in landings])
-    if len(frames) < 2 or np.mean(sides[1:] != sides[:-1]) < 0.75 or _land_together(frames, fps):
+    if len(frames) < 2 or np.mean(sides[1:] != sides[:-1]) < 0.75:
+        return None
+    # As in jumps, feet land in pairs if every other interval is far shorter than its neighbours, or than a step.
+    intervals = np.diff(frames).astype(np.float64)
+    if len(intervals) == 1:
+        in_pairs = intervals[0] < _SHORTEST_STEP * fps
+    else:
+        even, odd = intervals[::2].mean(), intervals[1::2].mean()
+        in_pairs = min(even, odd) < 0.2 * max(even, odd)
+    if in_pairs:
         return None
     turns = np.where(np.diff(sides) == 0, 1.0, 0.5)
     angles = 2.0 * np.pi * (0.5 * sides[0] + np.concatenate([[0.0], np.cumsum(turns)]))
@@ -63,7 +71,13 @@ def phase_from_contacts(contacts: Contacts, fps: float) -> Phase | None:
 def phase_from_frequency(motion: Motion) -> Phase:
     """The angle of the strongest rhythm of the joints' movement about the root."""
     frames = len(motion)
-    signal = _strongest_movement(motion)
+    # The first principal component of the joint positions about the root, without its slow drift.
+    local = joint_positions(root_relative(motion).motion).reshape(frames, -1)
+    local = local - local.mean(axis=0)
+    time = np.linspace(-1.0, 1.0, frames)
+    steady = local - np.outer(time, time @ local / max(float(time @ time), 1e-12))
+    signal: Array = steady @ np.linalg.eigh(steady.T @ steady)[1][:, -1]
+    signal = signal if np.abs(signal).max() > 1e-6 else np.zeros(frames)
     spectrum = np.fft.rfft(signal * np.hanning(frames))
     power = np.abs(spectrum) ** 2
     power[:1] = 0.0
@@ -71,7 +85,11 @@ def phase_from_frequency(motion: Motion) -> Phase:
     around = power[max(peak - 1, 1) : peak + 2].sum()
     if peak == 0 or power.sum() == 0 or around < _LEAST_SHARE * power.sum():
         return Phase(np.zeros(frames), "none", 0.0)
-    angle = np.unwrap(np.angle(_analytic_at(signal, peak)))
+    # The analytic signal in a band about that frequency, half an octave to either side.
+    number = np.arange(frames)
+    band = (number >= max(1, peak / np.sqrt(2.0))) & (number <= max(peak * np.sqrt(2.0), peak + 1))
+    analytic = np.fft.ifft(np.where(band & (number < frames / 2), 2.0 * np.fft.fft(signal), 0.0))
+    angle = np.unwrap(np.angle(analytic))
     rising = np.maximum.accumulate(angle - angle[0])
     start, end = frames // 4, frames - 1 - frames // 4  # the ends of a band-passed signal are less reliable
     turns = (rising[end] - rising[start]) / (2.0 * np.pi)
@@ -83,46 +101,8 @@ def phase_through(
 ) -> Float[Array, "frames"]:
     """Linear interpolation through the phases at two or more times, extrapolated at both ends."""
     inside = np.interp(at, times, radians)
-    first, last = (
-        (radians[1] - radians[0]) / (times[1] - times[0]),
-        (radians[-1] - radians[-2]) / (times[-1] - times[-2]),
-    )
+    first = (radians[1] - radians[0]) / (times[1] - times[0])
+    last = (radians[-1] - radians[-2]) / (times[-1] - times[-2])
     before, after = np.minimum(at - times[0], 0), np.maximum(at - times[-1], 0)
     extended: Array = inside + before * first + after * last
     return extended
-
-
-# --- private -------------------------------------------------------------------------------------------------------
-
-
-def _land_together(frames: Array, fps: float) -> bool:
-    """Whether feet land in pairs, as in jumps: every other interval far shorter than its neighbours, or than a step."""
-    intervals = np.diff(frames).astype(np.float64)
-    if len(intervals) == 1:
-        return bool(intervals[0] < _SHORTEST_STEP * fps)
-    even, odd = intervals[::2].mean(), intervals[1::2].mean()
-    return bool(min(even, odd) < 0.2 * max(even, odd))
-
-
-def _strongest_movement(motion: Motion) -> Float[Array, "frames"]:
-    """The first principal component of the joint positions about the root, without its slow drift."""
-    local = joint_positions(root_relative(motion).motion).reshape(len(motion), -1)
-    local = local - local.mean(axis=0)
-    time = np.linspace(-1.0, 1.0, len(motion))
-    drift = np.outer(time, time @ local / max(float(time @ time), 1e-12))
-    steady = local - drift
-    component: Array = steady @ np.linalg.eigh(steady.T @ steady)[1][:, -1]
-    return component if np.abs(component).max() > 1e-6 else np.zeros(len(motion))
-
-
-def _analytic_at(signal: Float[Array, "frames"], peak: int) -> Array:
-    """The analytic signal in a band about one frequency, half an octave to either side."""
-    spectrum = np.fft.fft(signal)
-    number = np.arange(len(signal))
-    band = (
-        (number >= max(1, peak / np.sqrt(2.0)))
-        & (number <= max(peak * np.sqrt(2.0), peak + 1))
-        & (number < len(signal) / 2)
-    )
-    analytic: Array = np.fft.ifft(np.where(band, 2.0 * spectrum, 0.0))
-    return analytic

@@ -32,9 +32,8 @@ def still_mask(motions: Sequence[Motion], *, threshold: float = STILL) -> Bool[A
     lowest, highest = np.zeros((len(first), 3)), np.zeros((len(first), 3))
     for motion in motions:
         check_same_topology(motions[0].skeleton, motion.skeleton)
-        turns = rotations.expmap_from_quaternion(
-            rotations.multiply(rotations.conjugate(first), motion.rotations)
-        )
+        relative = rotations.multiply(rotations.conjugate(first), motion.rotations)
+        turns = rotations.expmap_from_quaternion(relative)
         lowest, highest = np.minimum(lowest, turns.min(axis=0)), np.maximum(highest, turns.max(axis=0))
     still: Array = (highest - lowest).max(axis=-1) <= threshold
     return still

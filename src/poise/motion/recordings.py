@@ -14,11 +14,7 @@ from pathlib import Path
 from poise.errors import PoiseError
 from poise.motion.cache import cache_folder
 
-COLLECTIONS = {
-    "cmu": "cmu-bvh.tar.xz",
-    "bandai": "bandai-styles-bvh.tar.xz",
-    "optical": "optical.tar.xz",
-}
+COLLECTIONS = {"cmu": "cmu-bvh.tar.xz", "bandai": "bandai-styles-bvh.tar.xz", "optical": "optical.tar.xz"}
 """The folder of each collection, and its archive."""
 
 _PROJECT = Path(__file__).parents[3]
@@ -29,15 +25,25 @@ def find_recordings() -> Path | None:
     source = _source()
     if any((source / name).is_dir() for name in COLLECTIONS):
         return source
-    archives = {
-        name: source / archive for name, archive in COLLECTIONS.items() if (source / archive).is_file()
-    }
-    if not archives:
-        return None
+    archives = {name: source / file for name, file in COLLECTIONS.items() if (source / file).is_file()}
     cache = cache_folder() / "mocap"
     for name, archive in archives.items():
-        _unpack(name, archive, cache)
-    return cache
+        stamp, size = cache / f"{name}.size", str(archive.stat().st_size)
+        if (cache / name).is_dir() and stamp.is_file() and stamp.read_text() == size:
+            continue
+        cache.mkdir(parents=True, exist_ok=True)
+        # Unpacked to a temporary folder first, so that a collection in the cache is always complete.
+        with tempfile.TemporaryDirectory(dir=cache) as folder:
+            try:
+                with tarfile.open(archive) as contents:
+                    contents.extractall(folder, filter="data")
+                if (cache / name).exists():  # the old one is removed with the temporary folder
+                    (cache / name).rename(Path(folder) / "old")
+                (Path(folder) / name).rename(cache / name)
+            except (tarfile.TarError, OSError) as error:
+                raise PoiseError(f"cannot unpack {archive} into {cache}: {error}") from error
+        stamp.write_text(size)
+    return cache if archives else None
 
 
 def find_file(name: str) -> Path | None:
@@ -48,27 +54,3 @@ def find_file(name: str) -> Path | None:
 def _source() -> Path:
     given = os.environ.get("POISE_MOCAP")
     return Path(given) if given else _PROJECT.parent / "shared" / "mocap"
-
-
-def _unpack(name: str, archive: Path, cache: Path) -> None:
-    """Unpack to a temporary folder first, so that a collection in the cache is always complete."""
-    stamp = cache / f"{name}.size"
-    size = str(archive.stat().st_size)
-    if (cache / name).is_dir() and stamp.is_file() and stamp.read_text() == size:
-        return
-    cache.mkdir(parents=True, exist_ok=True)
-    with tempfile.TemporaryDirectory(dir=cache) as folder:
-        try:
-            with tarfile.open(archive) as contents:
-                contents.extractall(folder, filter="data")
-            _take_place(Path(folder) / name, cache / name, aside=Path(folder) / "old")
-        except (tarfile.TarError, OSError) as error:
-            raise PoiseError(f"cannot unpack {archive} into {cache}: {error}") from error
-    stamp.write_text(size)
-
-
-def _take_place(new: Path, place: Path, *, aside: Path) -> None:
-    """Move the new folder into place; an old one is removed with the temporary folder."""
-    if place.exists():
-        place.rename(aside)
-    new.rename(place)

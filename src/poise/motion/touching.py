@@ -101,13 +101,9 @@ def palm_goals(
     for hand in {touch.hand for touch in touches}:
         own = [touch for touch in touches if touch.hand == hand]
         ways = [touch.place(now) - start.palms[hand] for touch in own]
-        weights, shifts = zip(
-            *(
-                _eased(np.einsum("fba,fb->fa", now.turns, way), touch.touching, _CHANGE * fps)
-                for touch, way in zip(own, ways, strict=True)
-            ),
-            strict=True,
-        )
+        seen = [np.einsum("fba,fb->fa", now.turns, way) for way in ways]
+        fading = [_eased(way, touch.touching, _CHANGE * fps) for touch, way in zip(own, seen, strict=True)]
+        weights, shifts = zip(*fading, strict=True)
         mean = np.sum(shifts, axis=0) / np.maximum(np.sum(weights, axis=0), 1.0)[:, None]
         _, eased = _eased(mean, np.any([touch.touching for touch in own], axis=0), _EASE * fps)
         goals[hand] += np.einsum("fab,fb->fa", now.turns, eased)
@@ -120,32 +116,30 @@ def _near(
     """For everything that a hand may touch: when it does, and its place elsewhere."""
     palm, stature = there.palms[hand], there.skeleton.height
     height = palm[:, 1] - floors[0]
-    yield height < _FLOOR * stature, _at_height(hand, ratio * height + floors[1])
-    apart = palm - there.palms[1 - hand]
-    yield _length(apart) < _HAND * stature, _around_the_middle(0.5 * ratio * apart)
-    for top, end, reach in (*((f"{s}_thigh", f"{s}_shin", _LIMB) for s in SIDES), ("head", "head", _HEAD)):
-        part = _nearest_part(palm, there.at(top), there.at(end))
-        away = palm - _between(there, top, end, part)
-        yield _length(away) < reach * stature, _beside(top, end, part, ratio * away)
 
-
-def _at_height(hand: int, height: Float[Array, "frames"]) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
-    def place(here: PosedBody) -> Float[Array, "frames 3"]:
+    def on_the_floor(here: PosedBody) -> Float[Array, "frames 3"]:
         found = here.palms[hand].copy()
-        found[:, 1] = height
+        found[:, 1] = ratio * height + floors[1]
         return found
 
-    return place
+    yield height < _FLOOR * stature, on_the_floor
+    apart = palm - there.palms[1 - hand]
+    yield (
+        np.linalg.norm(apart, axis=-1) < _HAND * stature,
+        lambda here: here.palms.mean(axis=0) + 0.5 * ratio * apart,
+    )
+    for top, end, reach in (*((f"{s}_thigh", f"{s}_shin", _LIMB) for s in SIDES), ("head", "head", _HEAD)):
+        first, bone = there.at(top), there.at(end) - there.at(top)
+        along = np.sum((palm - first) * bone, axis=-1) / np.maximum(np.sum(bone * bone, axis=-1), 1e-12)
+        part = np.clip(along, 0.0, 1.0)[:, None]  # of the bone, where it is nearest
+        away = palm - _between(there, top, end, part)
 
+        def beside(
+            here: PosedBody, top: str = top, end: str = end, part: Array = part, away: Array = ratio * away
+        ) -> Float[Array, "frames 3"]:
+            return _between(here, top, end, part) + away
 
-def _around_the_middle(away: Float[Array, "frames 3"]) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
-    return lambda here: here.palms.mean(axis=0) + away
-
-
-def _beside(
-    top: str, end: str, part: Float[Array, "frames 1"], away: Float[Array, "frames 3"]
-) -> Callable[[PosedBody], Float[Array, "frames 3"]]:
-    return lambda here: _between(here, top, end, part) + away
+        yield np.linalg.norm(away, axis=-1) < reach * stature, beside
 
 
 def _between(body: PosedBody, top: str, end: str, part: Float[Array, "frames 1"]) -> Float[Array, "frames 3"]:
@@ -166,17 +160,3 @@ def _eased(
             weight[gap] += part
             found[gap] += part[:, None] * shift[end]
     return weight, found
-
-
-def _length(way: Float[Array, "frames 3"]) -> Float[Array, "frames"]:
-    found: Array = np.linalg.norm(way, axis=-1)
-    return found
-
-
-def _nearest_part(
-    point: Float[Array, "frames 3"], first: Float[Array, "frames 3"], last: Float[Array, "frames 3"]
-) -> Float[Array, "frames 1"]:
-    """How far along a bone its nearest point to another point is, from 0 to 1."""
-    bone = last - first
-    along = np.sum((point - first) * bone, axis=-1) / np.maximum(np.sum(bone * bone, axis=-1), 1e-12)
-    return np.clip(along, 0.0, 1.0)[:, None]

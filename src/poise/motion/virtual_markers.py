@@ -17,7 +17,7 @@ from poise.errors import SkeletonError
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
-from poise.skeleton.neutral import Neutral, neutral_pose
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
@@ -62,10 +62,7 @@ _LEFT = {
     "TOE": _Spot(("left_toes", "left_foot"), "left_toes", "left_toes", 0.0, (0.0, 0.004, 0.030)),
     "MT5": _Spot(("left_toes", "left_foot"), "left_toes", "left_toes", 0.0, (0.030, -0.008, 0.0)),
 }
-_ON_THE_RIGHT = {
-    "THI": 0.40,
-    "SHN": 0.35,
-}  # at other heights than on the left, so that the sides can be distinguished
+_ON_THE_RIGHT = {"THI": 0.40, "SHN": 0.35}  # at other heights than on the left, to distinguish the sides
 
 
 def virtual_markers(motion: Motion, layout: Mapping[str, Handle] | None = None) -> Markers:
@@ -84,44 +81,31 @@ def optical_layout(
     """The 41-marker set on this skeleton; `samples` are recorded rotations, for rigs whose rest pose does not stand."""
     neutral = neutral_pose(skeleton, samples)
     spots = {**{f"L{name}": spot for name, spot in _LEFT.items()}, **_CENTRE}
-    spots.update({f"R{name}": _mirrored(name, spot) for name, spot in _LEFT.items()})
-    return {label: _placed(skeleton, neutral, label, spots[label]) for label in OPTICAL_LABELS}
+    for name, spot in _LEFT.items():
+        to_end = ("left_", "right_") if "left_" in spot.end else ("right_", "left_")
+        on = tuple(role.replace("left_", "right_") for role in spot.on)
+        start, end = spot.start.replace("left_", "right_"), spot.end.replace(*to_end)
+        x, y, z = spot.skin
+        spots[f"R{name}"] = _Spot(on, start, end, _ON_THE_RIGHT.get(name, spot.part), (-x, y, z))
+    found = {}
+    for label in OPTICAL_LABELS:
+        spot, joints = spots[label], list[int]()
+        for role in (spot.on[0], spot.start, spot.end):
+            stand_ins = spot.on if not joints else (role, _STAND_INS.get(role, role))
+            known = [name for name in stand_ins if name in skeleton.roles]
+            if not known:
+                advice = "assign it with skeleton.with_roles(...)"
+                raise SkeletonError(f"marker {label} needs the role {role!r}; {advice}")
+            joints.append(skeleton.index(known[0]))
+        joint, top, bottom = joints
+        between = neutral.positions[top] + spot.part * (neutral.positions[bottom] - neutral.positions[top])
+        place = between + skeleton.height * np.array(spot.skin)
+        x, y, z = neutral.local(joint, place - neutral.positions[joint]).tolist()
+        found[label] = Handle(skeleton.names[joint], (x, y, z))
+    return found
 
 
-def _mirrored(name: str, spot: _Spot) -> _Spot:
-    x, y, z = spot.skin
-    return _Spot(
-        tuple(role.replace("left_", "right_") for role in spot.on),
-        spot.start.replace("left_", "right_"),
-        spot.end.replace("left_", "right_") if "left_" in spot.end else spot.end.replace("right_", "left_"),
-        _ON_THE_RIGHT.get(name, spot.part),
-        (-x, y, z),
-    )
-
-
-def _placed(skeleton: Skeleton, neutral: Neutral, label: str, spot: _Spot) -> Handle:
-    on = next((role for role in spot.on if role in skeleton.roles), None)
-    if on is None:
-        raise SkeletonError(
-            f"marker {label} needs the role {spot.on[0]!r}; assign it with skeleton.with_roles(...)"
-        )
-    start, end = (_nearest_role(skeleton, label, role) for role in (spot.start, spot.end))
-    between = neutral.positions[start] + spot.part * (neutral.positions[end] - neutral.positions[start])
-    place = between + skeleton.height * np.array(spot.skin)
-    joint = skeleton.index(on)
-    x, y, z = neutral.local(joint, place - neutral.positions[joint]).tolist()
-    return Handle(skeleton.names[joint], (x, y, z))
-
-
-def _nearest_role(skeleton: Skeleton, label: str, role: str) -> int:
-    """The role's joint, or that of its substitute."""
-    stand_ins = {"neck": "head", "left_toes": "left_foot", "right_toes": "right_foot"}
-    for name in (role, stand_ins.get(role, role)):
-        if name in skeleton.roles:
-            return skeleton.index(name)
-    raise SkeletonError(f"marker {label} needs the role {role!r}; assign it with skeleton.with_roles(...)")
-
-
+_STAND_INS = {"neck": "head", "left_toes": "left_foot", "right_toes": "right_foot"}
 OPTICAL_LABELS: tuple[str, ...] = (
     *("LFHD", "RFHD", "LBHD", "RBHD", "C7", "T10", "CLAV", "STRN", "RBAC"),
     *(f"{side}{name}" for side in "LR" for name in ("SHO", "UPA", "ELB", "FRM", "WRA", "WRB", "FIN")),

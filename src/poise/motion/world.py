@@ -35,10 +35,19 @@ def facing_directions(motion: Motion) -> Float[Array, "frames 3"]:
 def headings(motion: Motion) -> Float[Array, "frames"]:
     """The heading: the angle from +Z about +Y (towards +X), unwrapped over the frames.
 
-    The body faces perpendicular to the line from right to left through hips and shoulders. Frames in which that line
-    is vertical (someone lying on a side) are interpolated.
+    The body faces perpendicular to the mean line from right to left through hips and shoulders, without them along
+    the root's own +Z. Frames in which that line is vertical (someone lying on a side) are interpolated.
     """
-    left = _left_of_body(motion)
+    pairs = [(f"left_{part}", f"right_{part}") for part in ("thigh", "upper_arm")]
+    known = [pair for pair in pairs if all(role in motion.skeleton.roles for role in pair)]
+    left = rotations.rotate(motion.rotations[:, 0], np.array([1.0, 0.0, 0.0]))
+    if known:
+        positions, index = joint_positions(motion), motion.skeleton.index
+        lines = [positions[:, index(a)] - positions[:, index(b)] for a, b in known]
+        total: Array = sum(
+            line / np.maximum(np.linalg.norm(line, axis=-1, keepdims=True), 1e-9) for line in lines
+        )
+        left = total / len(lines)
     forward = np.cross(left, _UP)
     clear = np.linalg.norm(forward, axis=-1) > 0.1
     if not np.any(clear):
@@ -85,19 +94,3 @@ def second_derivative(values: Float[Array, "frames *n"], fps: float) -> Float[Ar
     if len(values) > 3:
         first, last = 2.0 * inside[:1] - inside[1:2], 2.0 * inside[-1:] - inside[-2:-1]
     return np.concatenate([first, inside, last]) * fps**2
-
-
-def _left_of_body(motion: Motion) -> Float[Array, "frames 3"]:
-    """The mean direction from right to left through hips and shoulders; without them, the root's own +X."""
-    pairs = [(f"left_{part}", f"right_{part}") for part in ("thigh", "upper_arm")]
-    known = [pair for pair in pairs if all(role in motion.skeleton.roles for role in pair)]
-    if not known:
-        return rotations.rotate(motion.rotations[:, 0], np.array([1.0, 0.0, 0.0]))
-    positions = joint_positions(motion)
-    lines = [
-        positions[:, motion.skeleton.index(a)] - positions[:, motion.skeleton.index(b)] for a, b in known
-    ]
-    total: Array = sum(
-        line / np.maximum(np.linalg.norm(line, axis=-1, keepdims=True), 1e-9) for line in lines
-    )
-    return total / len(lines)

@@ -7,6 +7,7 @@ import binascii
 import json
 import struct
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, NoReturn
 from urllib.parse import unquote
@@ -24,6 +25,8 @@ Json = dict[str, Any]
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
 _DRACO = "KHR_draco_mesh_compression"
+_FLOAT, _SHORT, _INT = 5126, 5123, 5125
+VERTICES, INDICES = 34962, 34963  # targets of a buffer view
 _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 
 
@@ -35,7 +38,16 @@ class Container:
         data = path.read_bytes() if data is None else data
         self.bytes = len(data)
         text, self._binary = self._chunks(data) if data.startswith(b"glTF") else (data, None)
-        self.json: Json = self._parsed(text)
+        try:
+            found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse_constant)
+        except (ValueError, RecursionError) as error:
+            self.fail(f"the JSON cannot be read: {str(error)[:80]}")
+        if not isinstance(found, dict):
+            self.fail("the JSON is not an object")
+        asset = found.get("asset")
+        if not isinstance(asset, dict) or not str(asset.get("version", "")).startswith("2."):
+            self.fail("not a glTF 2 document: asset.version is not 2.x; export it as glTF 2.0")
+        self.json: Json = found
         self._buffers: dict[int, bytes] = {}
         self._arrays: dict[int, Array] = {}
 
@@ -83,79 +95,78 @@ class Container:
     def array(self, number: int, *, kind: str) -> Float[Array, "count width"]:
         """The values of an accessor as float64, one row per element; normalised integers become -1 to 1 or 0 to 1."""
         if number not in self._arrays:
-            self._arrays[number] = self._decoded(self.objects("accessors")[number], number)
+            accessor = self.objects("accessors")[number]
+            component = self.integer("componentType", accessor, below=6000)
+            held = accessor.get("type")
+            if component not in _COMPONENTS or not isinstance(held, str) or held not in _WIDTHS:
+                self.fail(f"accessor {number} has the unknown type {held!r:.20} of {component}")
+            if "sparse" in accessor or "bufferView" not in accessor:
+                self.fail(f"accessor {number} is sparse or has no data; that is not supported")
+            dtype, width = np.dtype(_COMPONENTS[component]), _WIDTHS[held]
+            view = self.integer("bufferView", accessor, below=len(self.objects("bufferViews")))
+            data, stride = self.view(view)
+            start = self.integer("byteOffset", accessor, below=max(1, len(data)), default=0)
+            count = self.integer("count", accessor, below=self.bytes + len(data) + 1)
+            size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
+            if stride < size or count == 0 or start + stride * (count - 1) + size > len(data):
+                self.fail(
+                    f"accessor {number} needs {count} elements; its buffer view has only {len(data)} bytes"
+                )
+            with np.errstate(invalid="ignore"):  # for values that are not finite
+                rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(
+                    np.float64
+                )
+            if not np.all(np.isfinite(rows)):
+                self.fail(f"accessor {number} holds values that are not finite")
+            normalised = accessor.get("normalized") is True and dtype.kind != "f"
+            self._arrays[number] = np.maximum(rows / np.iinfo(dtype).max, -1.0) if normalised else rows
         values = self._arrays[number]
         if values.shape[1] != _WIDTHS[kind]:
             self.fail(f"accessor {number} has {values.shape[1]} numbers per element; expected {kind}")
         return values
 
-    def _decoded(self, accessor: Json, number: int) -> Array:
-        component = self.integer("componentType", accessor, below=6000)
-        kind = accessor.get("type")
-        if component not in _COMPONENTS or not isinstance(kind, str) or kind not in _WIDTHS:
-            self.fail(f"accessor {number} has the unknown type {kind!r:.20} of {component}")
-        if "sparse" in accessor or "bufferView" not in accessor:
-            self.fail(f"accessor {number} is sparse or has no data; that is not supported")
-        dtype, width = np.dtype(_COMPONENTS[component]), _WIDTHS[kind]
-        data, stride = self.view(self.integer("bufferView", accessor, below=len(self.objects("bufferViews"))))
-        start = self.integer("byteOffset", accessor, below=max(1, len(data)), default=0)
-        count = self.integer("count", accessor, below=self.bytes + len(data) + 1)
-        size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
-        if stride < size or count == 0 or start + stride * (count - 1) + size > len(data):
-            self.fail(f"accessor {number} needs {count} elements; its buffer view has only {len(data)} bytes")
-        with np.errstate(invalid="ignore"):  # for values that are not finite
-            rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(np.float64)
-        if not np.all(np.isfinite(rows)):
-            self.fail(f"accessor {number} holds values that are not finite")
-        return _normalised(rows, dtype) if accessor.get("normalized") is True else rows
-
     def view(self, number: int) -> tuple[memoryview, int]:
         """The bytes of a buffer view and the stride between elements, 0 if they are contiguous."""
         view = self.objects("bufferViews")[number]
-        if packed := [
-            name for name in self.record("extensions", view) if name.endswith("meshopt_compression")
-        ]:
+        packed = [name for name in self.record("extensions", view) if name.endswith("meshopt_compression")]
+        if packed:
             self.fail(
                 f"its data are compressed by {packed[0]}; unpack them with: gltfpack -i IN.glb -o OUT.glb -noq -kn"
             )
         data = self.buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
         start = self.integer("byteOffset", view, below=len(data) + 1, default=0)
         length = self.integer("byteLength", view, below=len(data) - start + 1)
-        return memoryview(data)[start : start + length], self.integer(
-            "byteStride", view, below=256, default=0
-        )
+        stride = self.integer("byteStride", view, below=256, default=0)
+        return memoryview(data)[start : start + length], stride
 
     @property
     def notes(self) -> tuple[str, ...]:
         """What Poise does not read of the file."""
-        if _DRACO not in str(self.json.get("extensionsUsed")):
-            return ()
-        return (
-            "its meshes are compressed by Draco: pictures show a mannequin; files are written with the meshes",
+        said = (
+            "its meshes are compressed by Draco: pictures show a mannequin; files are written with the meshes"
         )
+        return (said,) if _DRACO in str(self.json.get("extensionsUsed")) else ()
 
     def buffer(self, number: int) -> bytes:
-        """The bytes of a buffer, read once."""
+        """The bytes of a buffer, read once: a chunk, a data address or a file beside this one; never from elsewhere."""
         if number not in self._buffers:
             uri = self.objects("buffers")[number].get("uri")
             if uri is not None and not isinstance(uri, str):
                 self.fail(f"buffer {number} has an address that is not text")
             if uri is None and (number != 0 or self._binary is None):
                 self.fail(f"buffer {number} has neither an address nor a binary chunk")
-            self._buffers[number] = (self._binary or b"") if uri is None else self._fetched(uri)
-        return self._buffers[number]
-
-    def _fetched(self, uri: str) -> bytes:
-        """A buffer from a data address or from a file beside this one; never from elsewhere."""
-        if uri.startswith("data:"):
             try:
-                return base64.b64decode(uri.partition(",")[2], validate=True)
+                if uri is None:
+                    self._buffers[number] = self._binary or b""
+                elif uri.startswith("data:"):
+                    self._buffers[number] = base64.b64decode(uri.partition(",")[2], validate=True)
+                else:
+                    self._buffers[number] = named_bytes(self.path.parent, unquote(uri))
+            except RefusedNameError as error:
+                self.fail(f"the buffer {error}")
             except (binascii.Error, ValueError):
                 self.fail("a buffer's data address is not base64")
-        try:
-            return named_bytes(self.path.parent, unquote(uri))
-        except RefusedNameError as error:
-            self.fail(f"the buffer {error}")
+        return self._buffers[number]
 
     def _chunks(self, data: bytes) -> tuple[bytes, bytes | None]:
         """The JSON and the binary chunk of a GLB."""
@@ -178,27 +189,57 @@ class Container:
             self.fail("the first chunk is not JSON")
         return chunks[0][1], next((body for kind, body in chunks[1:] if kind == _BINARY_CHUNK), None)
 
-    def _parsed(self, text: bytes) -> Json:
-        try:
-            found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse_constant)
-        except (ValueError, RecursionError) as error:
-            self.fail(f"the JSON cannot be read: {str(error)[:80]}")
-        if not isinstance(found, dict):
-            self.fail("the JSON is not an object")
-        asset = found.get("asset")
-        if not isinstance(asset, dict) or not str(asset.get("version", "")).startswith("2."):
-            self.fail("not a glTF 2 document: asset.version is not 2.x; export it as glTF 2.0")
-        return found
-
 
 def _refuse_constant(name: str) -> NoReturn:
     raise ValueError(f"{name} is not a number JSON knows")
 
 
-def _normalised(rows: Array, dtype: np.dtype[Any]) -> Array:
-    if dtype.kind == "f":
-        return rows
-    return np.maximum(rows / np.iinfo(dtype).max, -1.0)
+@dataclass
+class Document:
+    """A glTF document under construction: its JSON parts, and one binary buffer for all accessors."""
+
+    nodes: list[Json] = field(default_factory=list)
+    roots: list[int] = field(default_factory=list)
+    parts: dict[str, list[Json]] = field(default_factory=dict)
+    accessors: list[Json] = field(default_factory=list)
+    views: list[Json] = field(default_factory=list)
+    binary: bytearray = field(default_factory=bytearray)
+
+    def accessor(self, values: Array, kind: str, *, target: int | None = None, bounds: bool = False) -> int:
+        """Add an array, one row per element; return the accessor's index."""
+        component = {"f": _FLOAT, "H": _SHORT, "I": _INT}[values.dtype.char]
+        view: Json = {"buffer": 0, "byteOffset": len(self.binary), "byteLength": values.nbytes}
+        self.views.append(view | ({"target": target} if target else {}))
+        self.binary += values.tobytes() + bytes(-values.nbytes % 4)
+        entry: Json = {
+            "bufferView": len(self.views) - 1, "componentType": component, "count": len(values), "type": kind,
+        }  # fmt: skip
+        if bounds:
+            flat = values.reshape(len(values), -1)
+            entry |= {"min": flat.min(axis=0).tolist(), "max": flat.max(axis=0).tolist()}
+        self.accessors.append(entry)
+        return len(self.accessors) - 1
+
+    def picture(self, data: bytes, kind: str) -> int:
+        """Add a PNG or JPEG; return the index of its texture."""
+        images, textures = (self.parts.setdefault(name, []) for name in ("images", "textures"))
+        self.views.append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": len(data)})
+        self.binary += data + bytes(-len(data) % 4)
+        images.append({"bufferView": len(self.views) - 1, "mimeType": kind})
+        textures.append({"source": len(images) - 1})
+        return len(textures) - 1
+
+    def glb(self, about: Json, credits: Sequence[str]) -> bytes:
+        """The whole file: a header, the JSON chunk and, if not empty, the binary chunk."""
+        scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
+        document: Json = {
+            "asset": credited({"version": "2.0", "generator": "Poise"}, credits),
+            "scene": 0, "scenes": [scene], "nodes": self.nodes, **self.parts,
+        }  # fmt: skip
+        if self.binary:
+            buffers = [{"byteLength": len(self.binary)}]
+            document |= {"accessors": self.accessors, "bufferViews": self.views, "buffers": buffers}
+        return glb_of(document, bytes(self.binary))
 
 
 def credited(asset: Json, credits: Sequence[str]) -> Json:

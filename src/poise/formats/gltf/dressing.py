@@ -18,9 +18,8 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import ParseError
-from poise.formats.gltf.container import Json
+from poise.formats.gltf.container import INDICES, VERTICES, Document, Json
 from poise.formats.gltf.meshes import normals_of
-from poise.formats.gltf.writing import INDICES, VERTICES, Document
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
 from poise.types import Array
@@ -33,46 +32,18 @@ _PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 def dressed(file: Path, found: Found) -> bytes:
     """The GLB of a character; raise a ParseError if its meshes are inconsistent."""
-    document, worlds = Document(), _rigid(found["frames"][0])
-    _add_joints(document, found, worlds)
-    looks = json.loads(str(found["looks"]))
-    _add_looks(document, looks, found)
-    for number in range(int(found["meshes"])):
-        mesh = {
-            name.partition(".")[2]: value for name, value in found.items() if name.startswith(f"{number}.")
-        }
-        if not _sound(mesh, len(worlds), len(looks)):
-            raise ParseError("a mesh names points, joints or materials that it does not have", path=file)
-        _add_mesh(document, mesh, np.linalg.solve(worlds, mesh["moves"]))
-    return document.glb({}, ())
-
-
-def _rigid(matrices: Float[Array, "n 4 4"]) -> Float[Array, "n 4 4"]:
-    """The matrices without scale: a position and the nearest rotation."""
-    found = matrices.copy()
-    found[:, :3, :3] = turning.matrix_from_quaternion(nearest_rotation(matrices[:, :3, :3]))
-    return found
-
-
-def _add_joints(document: Document, found: Found, worlds: Float[Array, "joints 4 4"]) -> None:
-    """Add a node per joint; scale is in the matrices of the meshes."""
-    parents = found["parents"].tolist()
+    document, parents = Document(), found["parents"].tolist()
+    worlds = found["frames"][0].copy()  # without scale, which is in the matrices of the meshes
+    worlds[:, :3, :3] = turning.matrix_from_quaternion(nearest_rotation(worlds[:, :3, :3]))
     for joint, (name, parent) in enumerate(zip(found["names"], parents, strict=True)):
         local = worlds[joint] if parent < 0 else np.linalg.solve(worlds[parent], worlds[joint])
         turn = np.roll(turning.quaternion_from_matrix(local[:3, :3]), -1)
+        turn = turn / np.linalg.norm(turn)
+        node: Json = {"name": str(name), "translation": local[:3, 3].tolist(), "rotation": turn.tolist()}
         below = [child for child, above in enumerate(parents) if above == joint]
-        node: Json = {
-            "name": str(name),
-            "translation": local[:3, 3].tolist(),
-            "rotation": (turn / np.linalg.norm(turn)).tolist(),
-        }
         document.nodes.append(node | ({"children": below} if below else {}))
     document.roots.append(parents.index(-1))
-
-
-def _add_looks(document: Document, looks: list[Json], found: Found) -> None:
-    """The materials, each with its colour or picture."""
-    pictures: dict[int, int] = {}
+    looks, pictures = json.loads(str(found["looks"])), dict[int, int]()
     for look in looks:
         number = look["picture"]
         data = found[f"picture.{number}"].tobytes() if number >= 0 else b""
@@ -81,24 +52,25 @@ def _add_looks(document: Document, looks: list[Json], found: Found) -> None:
         if kind is not None:
             if number not in pictures:
                 pictures[number] = document.picture(data, kind)
-            surface |= {
-                "baseColorTexture": {"index": pictures[number]},
-                "baseColorFactor": [1.0, 1.0, 1.0, 1.0],
-            }
+            texture = {"index": pictures[number]}
+            surface |= {"baseColorTexture": texture, "baseColorFactor": [1.0, 1.0, 1.0, 1.0]}
         entry = {"name": look["name"], "pbrMetallicRoughness": surface, "doubleSided": True}
         document.parts.setdefault("materials", []).append(entry)
+    for number in range(int(found["meshes"])):
+        named = (name.partition(".") for name in found)
+        mesh = {rest: found[f"{head}.{rest}"] for head, _, rest in named if head == str(number)}
+        if not _sound(mesh, len(worlds), len(looks)):
+            raise ParseError("a mesh names points, joints or materials that it does not have", path=file)
+        _add_mesh(document, mesh, np.linalg.solve(worlds, mesh["moves"]))
+    return document.glb({}, ())
 
 
 def _sound(mesh: Found, joints: int, looks: int) -> bool:
     """Whether all numbers are finite and all indices in range."""
     points, corners, carried = mesh["points"], mesh["corners"], mesh["influences"]
     per_corner = [mesh[name] for name in ("normals", "places", "colours") if name in mesh]
-    limits = (
-        (corners, 0, len(points)),
-        (carried[:, 0], 0, len(points)),
-        (carried[:, 1], 0, joints),
-        (mesh["looks"], -1, looks),
-    )
+    limits = [(values, 0, len(points)) for values in (corners, carried[:, 0])]
+    limits += [(carried[:, 1], 0, joints), (mesh["looks"], -1, looks)]
     return bool(
         all(np.all(np.isfinite(values)) for values in (points, carried, mesh["moves"], *per_corner))
         and all(np.all((values >= low) & (values < high)) for values, low, high in limits)
@@ -115,7 +87,14 @@ def _add_mesh(document: Document, mesh: Found, binds: Float[Array, "joints 4 4"]
     triangles, faces = _triangles(mesh["faces"])
     if not len(triangles):
         return
-    vertices, number = _vertices(mesh, triangles)
+    # One corner for each group of equal ones, and for every corner the index of its group.
+    names = [name for name in ("normals", "places", "colours") if name in mesh]
+    rows = np.column_stack([mesh["corners"], *(mesh[name] for name in names)]).astype(np.float32)
+    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0])))[:, 0]
+    _, first, group = np.unique(packed, return_index=True, return_inverse=True)
+    used = np.zeros(len(first), dtype=bool)
+    used[group[triangles]] = True
+    vertices, number = first[used], (np.cumsum(used) - 1)[group]
     attributes = {
         name: document.accessor(values, kind, target=VERTICES, bounds=name == "POSITION")
         for name, (values, kind) in _attributes(mesh, vertices).items()
@@ -124,9 +103,8 @@ def _add_mesh(document: Document, mesh: Found, binds: Float[Array, "joints 4 4"]
     for look in np.unique(looks).tolist():
         order = number[triangles[looks == look]].astype(np.uint32).reshape(-1)
         indices = document.accessor(order, "SCALAR", target=INDICES)
-        primitives.append(
-            {"attributes": attributes, "indices": indices} | ({"material": look} if look >= 0 else {})
-        )
+        look_of = {"material": look} if look >= 0 else {}
+        primitives.append({"attributes": attributes, "indices": indices} | look_of)
     columns = np.ascontiguousarray(binds.transpose(0, 2, 1), dtype=np.float32)
     skin = {"inverseBindMatrices": document.accessor(columns, "MAT4"), "joints": list(range(len(binds)))}
     skins, meshes = (document.parts.setdefault(name, []) for name in ("skins", "meshes"))
@@ -147,20 +125,20 @@ def _triangles(
     return first[faces, None] + np.stack([np.zeros_like(step), step + 1, step + 2], axis=-1), faces
 
 
-def _vertices(mesh: Found, triangles: Array) -> tuple[Int[Array, "vertices"], Int[Array, "corners"]]:
-    """One corner for each group of equal ones, and for every corner the index of its group."""
-    names = [name for name in ("normals", "places", "colours") if name in mesh]
-    rows = np.column_stack([mesh["corners"], *(mesh[name] for name in names)]).astype(np.float32)
-    packed = np.ascontiguousarray(rows).view(np.dtype((np.void, rows.strides[0])))[:, 0]
-    _, vertices, number = np.unique(packed, return_index=True, return_inverse=True)
-    used = np.zeros(len(vertices), dtype=bool)
-    used[number[triangles]] = True
-    return vertices[used], (np.cumsum(used) - 1)[number]
-
-
 def _attributes(mesh: Found, vertices: Int[Array, "vertices"]) -> dict[str, tuple[Array, str]]:
     chosen = mesh["corners"][vertices]
-    slots, weights = _strongest(mesh["influences"], len(mesh["points"]), len(mesh["moves"]))
+    # The joints with the largest weights of each point, and weights that sum to 1; the root carries the rest.
+    influences, points, joints = mesh["influences"], len(mesh["points"]), len(mesh["moves"])
+    pairs, inverse = np.unique(influences[:, :2].astype(np.int64) @ (joints, 1), return_inverse=True)
+    total = np.bincount(inverse, np.maximum(influences[:, 2], 0.0), minlength=len(pairs))
+    order = np.lexsort((-total, pairs // joints))
+    point, joint, weight = pairs[order] // joints, pairs[order] % joints, total[order]
+    rank = np.arange(len(order)) - np.searchsorted(point, point)
+    kept = (rank < _SLOTS) & (weight > 1e-6)
+    slots, weights = np.zeros((points, _SLOTS), np.int64), np.zeros((points, _SLOTS))
+    slots[point[kept], rank[kept]], weights[point[kept], rank[kept]] = joint[kept], weight[kept]
+    weights[weights.sum(axis=1) == 0.0, 0] = 1.0
+    weights = weights / weights.sum(axis=1, keepdims=True)
     if "normals" in mesh:
         normals = mesh["normals"][vertices]
         sizes = np.linalg.norm(normals, axis=-1, keepdims=True)
@@ -180,19 +158,3 @@ def _attributes(mesh: Found, vertices: Int[Array, "vertices"]) -> dict[str, tupl
     if "colours" in mesh:
         found["COLOR_0"] = np.clip(mesh["colours"][vertices], 0.0, 1.0).astype(np.float32), "VEC3"
     return found
-
-
-def _strongest(
-    influences: Float[Array, "n 3"], points: int, joints: int
-) -> tuple[Int[Array, "points 4"], Float[Array, "points 4"]]:
-    """The joints with the largest weights of each point, and weights that sum to 1; the root carries the rest."""
-    pairs, inverse = np.unique(influences[:, :2].astype(np.int64) @ (joints, 1), return_inverse=True)
-    total = np.bincount(inverse, np.maximum(influences[:, 2], 0.0), minlength=len(pairs))
-    order = np.lexsort((-total, pairs // joints))
-    point, joint, weight = pairs[order] // joints, pairs[order] % joints, total[order]
-    rank = np.arange(len(order)) - np.searchsorted(point, point)
-    kept = (rank < _SLOTS) & (weight > 1e-6)
-    slots, weights = np.zeros((points, _SLOTS), np.int64), np.zeros((points, _SLOTS))
-    slots[point[kept], rank[kept]], weights[point[kept], rank[kept]] = joint[kept], weight[kept]
-    weights[weights.sum(axis=1) == 0.0, 0] = 1.0
-    return slots, weights / weights.sum(axis=1, keepdims=True)

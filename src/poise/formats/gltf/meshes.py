@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import os
+from contextlib import suppress
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,10 +63,25 @@ def read_skins(path: str | os.PathLike[str]) -> list[NodeSkin]:
 def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
     """All meshes of a character on its joints, skinned or attached to one; raise a ParseError if there are none."""
     rig = open_rig(path)
-    parts = [part for skin in _skins(rig) for part in _parts(rig.file, skin)]
+    file, parts = rig.file, list[SkinnedMesh]()
+    for skin in _skins(rig):
+        entry, meshes = file.objects("nodes")[skin.node], file.objects("meshes")
+        mesh = meshes[file.integer("mesh", entry, below=len(meshes))]
+        found = [_primitive(file, one, len(skin.joints)) for one in file.objects("primitives", mesh)]
+        parts += [SkinnedMesh(*own, skin.joints, skin.matrices) for own in found if own is not None]
     if not parts:
-        rig.file.fail("the file has no mesh on its joints")
-    return _joined(parts)
+        file.fail("the file has no mesh on its joints")
+    vertices = np.cumsum([0, *(len(part.vertices) for part in parts)])
+    slots = np.cumsum([0, *(len(part.slot_joints) for part in parts)])
+    return SkinnedMesh(
+        np.concatenate([part.vertices for part in parts]),
+        np.concatenate([part.triangles + first for part, first in zip(parts, vertices, strict=False)]),
+        np.concatenate([part.colours for part in parts]),
+        np.concatenate([part.slots + first for part, first in zip(parts, slots, strict=False)]),
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.slot_joints for part in parts]),
+        np.concatenate([part.slot_matrices for part in parts]),
+    )
 
 
 def _skins(rig: GltfRig) -> list[NodeSkin]:
@@ -90,32 +106,16 @@ def _skin_of(rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, en
         return None
     anchors = [anchor if anchor >= 0 else rig.joints[0] for anchor in anchors]
     number = {joint: k for k, joint in enumerate(rig.joints)}
-    joints = np.array([number[anchor] for anchor in anchors])
-    matrices = np.stack([
-        _to_joint(rig, worlds, number[anchor], anchor, one) @ bind
-        for anchor, (one, bind) in zip(anchors, carriers, strict=True)
-    ])  # fmt: skip
-    return NodeSkin(node, joints, matrices[:, :3])
-
-
-def _parts(file: Container, skin: NodeSkin) -> list[SkinnedMesh]:
-    entry, meshes = file.objects("nodes")[skin.node], file.objects("meshes")
-    mesh = meshes[file.integer("mesh", entry, below=len(meshes))]
-    found = [_primitive(file, one, len(skin.joints)) for one in file.objects("primitives", mesh)]
-    return [SkinnedMesh(*own, skin.joints, skin.matrices) for own in found if own is not None]
-
-
-def _to_joint(
-    rig: GltfRig, worlds: dict[int, tuple[Array, Array]], joint: int, anchor: int, node: int
-) -> Float[Array, "4 4"]:
-    """The transform from a node's frame to a joint's (aligned with the world at rest), in the current pose."""
-    (at, axes), (place, own) = worlds[anchor], worlds[node]
-    turn = turning.matrix_from_quaternion(nearest_rotation(axes))[0]
-    bind = turning.matrix_from_quaternion(rig.bind[joint])
-    found = np.eye(4)
-    found[:3, :3] = bind @ turn.T @ own[0]
-    found[:3, 3] = bind @ turn.T @ (place[0] - at[0])
-    return found
+    matrices = np.tile(np.eye(4), (len(carriers), 1, 1))
+    for k, (anchor, (one, bind)) in enumerate(zip(anchors, carriers, strict=True)):
+        # From the carrier's frame to the joint's (aligned with the world at rest), in the current pose.
+        (at, axes), (place, own) = worlds[anchor], worlds[one]
+        turn = turning.matrix_from_quaternion(nearest_rotation(axes))[0]
+        rested = turning.matrix_from_quaternion(rig.bind[number[anchor]])
+        matrices[k, :3, :3] = rested @ turn.T @ own[0]
+        matrices[k, :3, 3] = rested @ turn.T @ (place[0] - at[0])
+        matrices[k] = matrices[k] @ bind
+    return NodeSkin(node, np.array([number[anchor] for anchor in anchors]), matrices[:, :3])
 
 
 def _primitive(
@@ -134,90 +134,55 @@ def _primitive(
         return None
     indices = array("indices", "SCALAR", entry)
     order = np.arange(len(vertices)) if indices is None else indices[:, 0]
-    slots, weights, places = (
-        array("JOINTS_0", "VEC4"),
-        array("WEIGHTS_0", "VEC4"),
-        array("TEXCOORD_0", "VEC2"),
-    )
+    slots, weights = array("JOINTS_0", "VEC4"), array("WEIGHTS_0", "VEC4")
+    places = array("TEXCOORD_0", "VEC2")
     if slots is None or weights is None or carriers == 1:
         slots, weights = np.zeros((len(vertices), 4)), np.tile([1.0, 0.0, 0.0, 0.0], (len(vertices), 1))
     given = [len(one) for one in (slots, weights, places) if one is not None]
-    inside = _within(order, len(vertices)) and _within(slots, carriers)
+    limits = ((order, len(vertices)), (slots, carriers))
+    inside = all(np.all((numbers >= 0) & (numbers < count)) for numbers, count in limits)
     if not inside or set(given) != {len(vertices)}:
         file.fail("a mesh names vertices or joints that it does not have")
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
     colours = _colours(file, entry, places, len(vertices))
-    if (tints := _tints(file, attributes)) is not None and len(tints) == len(vertices):
-        colours = colours * tints
+    if "COLOR_0" in attributes:
+        kind = file.objects("accessors")[file.integer("COLOR_0", attributes, below=accessors)].get("type")
+        tints = array("COLOR_0", kind) if kind in ("VEC3", "VEC4") else None
+        if tints is not None and len(tints) == len(vertices):
+            colours = colours * tints[:, :3]
     triangles = order[: len(order) // 3 * 3].reshape(-1, 3).astype(np.int64)
     return vertices, triangles, colours, slots.astype(np.int64), weights
 
 
-def _tints(file: Container, attributes: Json) -> Float[Array, "vertices 3"] | None:
-    """The vertex colours, if there are any."""
-    if "COLOR_0" not in attributes:
-        return None
-    accessors = file.objects("accessors")
-    number = file.integer("COLOR_0", attributes, below=len(accessors))
-    kind = accessors[number].get("type")
-    return file.array(number, kind=kind)[:, :3] if kind in ("VEC3", "VEC4") else None
-
-
-def _within(numbers: Array, count: int) -> bool:
-    """Whether all indices are below `count`."""
-    return bool(np.all((numbers >= 0) & (numbers < count)))
-
-
 def _colours(file: Container, entry: Json, places: Array | None, count: int) -> Float[Array, "vertices 3"]:
     """The material's colour at every vertex, from its picture if that can be read."""
+    from PIL import Image
+
     materials = file.objects("materials")
     if "material" not in entry:
         return np.tile(_GREY, (count, 1))
     material = materials[file.integer("material", entry, below=len(materials))]
     surface = file.record("pbrMetallicRoughness", material)
     factor = file.numbers("baseColorFactor", surface, count=4, default=(1.0, 1.0, 1.0, 1.0))[:3]
-    picture = _picture(file, file.record("baseColorTexture", surface))
+    reference, picture = file.record("baseColorTexture", surface), None
+    if "index" in reference:
+        textures, images = file.objects("textures"), file.objects("images")
+        texture = textures[file.integer("index", reference, below=len(textures))]
+        image = images[file.integer("source", texture, below=len(images))] if "source" in texture else {}
+        if "bufferView" in image:
+            data = file.view(file.integer("bufferView", image, below=len(file.objects("bufferViews"))))[0]
+            with (
+                suppress(ParseError, Image.DecompressionBombError, OSError, SyntaxError, ValueError),
+                quiet_open(io.BytesIO(data)) as opened,
+            ):
+                check_size(*opened.size, file.path)
+                picture = np.asarray(opened.convert("RGB"), dtype=np.float64) / 255.0
     if picture is None or places is None:
         return np.tile(factor, (count, 1))
+    picture = np.where(picture <= 0.04045, picture / 12.92, ((picture + 0.055) / 1.055) ** 2.4)
     height, width = picture.shape[:2]
     column, row = (np.floor(places % 1.0 * [width, height])).astype(np.int64).T
     return factor * picture[np.minimum(row, height - 1), np.minimum(column, width - 1)]
-
-
-def _picture(file: Container, reference: Json) -> Float[Array, "rows columns 3"] | None:
-    from PIL import Image
-
-    if "index" not in reference:
-        return None
-    textures, images = file.objects("textures"), file.objects("images")
-    texture = textures[file.integer("index", reference, below=len(textures))]
-    if "source" not in texture:
-        return None
-    image = images[file.integer("source", texture, below=len(images))]
-    if "bufferView" not in image:
-        return None
-    data = file.view(file.integer("bufferView", image, below=len(file.objects("bufferViews"))))[0]
-    try:
-        with quiet_open(io.BytesIO(data)) as opened:
-            check_size(*opened.size, file.path)
-            shown = np.asarray(opened.convert("RGB"), dtype=np.float64) / 255.0
-    except (ParseError, Image.DecompressionBombError, OSError, SyntaxError, ValueError):
-        return None
-    return np.where(shown <= 0.04045, shown / 12.92, ((shown + 0.055) / 1.055) ** 2.4)
-
-
-def _joined(parts: list[SkinnedMesh]) -> SkinnedMesh:
-    vertices = np.cumsum([0, *(len(part.vertices) for part in parts)])
-    slots = np.cumsum([0, *(len(part.slot_joints) for part in parts)])
-    return SkinnedMesh(
-        np.concatenate([part.vertices for part in parts]),
-        np.concatenate([part.triangles + first for part, first in zip(parts, vertices, strict=False)]),
-        np.concatenate([part.colours for part in parts]),
-        np.concatenate([part.slots + first for part, first in zip(parts, slots, strict=False)]),
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.slot_joints for part in parts]),
-        np.concatenate([part.slot_matrices for part in parts]),
-    )
 
 
 def normals_of(

@@ -69,48 +69,46 @@ def node_tree(file: Container) -> NodeTree:
         order.extend(children[node])
     if len(order) != len(nodes):
         file.fail("some nodes are their own ancestors")
-    return NodeTree(_names(nodes), parents, order, [_local(file, node) for node in nodes])
+    names: dict[str, None] = {}  # made unique
+    for number, entry in enumerate(nodes):
+        given = entry.get("name")
+        name = given if isinstance(given, str) and given else f"node_{number}"
+        unique = name if name not in names else f"{name}_{number}"
+        while unique in names:
+            unique += "_"
+        names[unique] = None
+    return NodeTree(list(names), parents, order, [_local(file, node) for node in nodes])
 
 
 def joints_of(file: Container, tree: NodeTree) -> tuple[list[int], int | None]:
     """The nodes of a body's joints, parents first with one root, and the index of their skin."""
     skins = file.objects("skins")
     listed = [file.integers("joints", skin, below=len(tree.names)) for skin in skins]
-    if not any(listed):
-        return _without_skin(file, tree), None
-    number = max(range(len(listed)), key=lambda k: len(listed[k]))
-    return _in_order(tree, _under_one_root(tree, set(listed[number])), listed[number]), number
+    if any(listed):
+        number = max(range(len(listed)), key=lambda k: len(listed[k]))
+        return _in_order(tree, _under_one_root(tree, set(listed[number])), listed[number]), number
+    # Without a skin: the largest tree of nodes, without those that only carry a mesh, a camera or a light.
+    nodes, top = file.objects("nodes"), _tops(tree)
+    largest = Counter(top).most_common(1)[0][0]
+    kept: set[int] = set()
+    for node in tree.order:
+        bare = not {"mesh", "camera", "extensions"} & nodes[node].keys()
+        if node == largest or (bare and tree.parents[node] in kept):
+            kept.add(node)
+    return _in_order(tree, kept, sorted(kept)), None
 
 
 def _under_one_root(tree: NodeTree, chosen: set[int]) -> set[int]:
     """The nodes with their nearest common ancestor; without one, the largest of their trees."""
-    above = tree.nearest_above(chosen)
+    above, top = tree.nearest_above(chosen), _tops(tree)
     roots = [node for node in chosen if above[node] == -1]
     if len(roots) == 1:
         return chosen
-    meeting = _meeting_point(tree, roots)
-    if meeting is not None:
-        return chosen | {meeting}
-    top = _tops(tree)
+    if len({top[node] for node in roots}) == 1:
+        shared = set.intersection(*(tree.with_above([node]) for node in roots))
+        return chosen | {next(node for node in reversed(tree.order) if node in shared)}
     largest = Counter(top[node] for node in chosen).most_common(1)[0][0]
     return _under_one_root(tree, {node for node in chosen if top[node] == largest})
-
-
-def _meeting_point(tree: NodeTree, nodes: list[int]) -> int | None:
-    """The nearest common ancestor of these nodes, if there is one."""
-    climb = [nodes[0]]
-    while tree.parents[climb[-1]] >= 0:
-        climb.append(tree.parents[climb[-1]])
-    height = {node: step for step, node in enumerate(climb)}
-    seen, highest = set(climb), 0
-    for node in nodes[1:]:
-        while node >= 0 and node not in seen:
-            seen.add(node)
-            node = tree.parents[node]
-        if node < 0:
-            return None
-        highest = max(highest, height.get(node, 0))
-    return climb[highest]
 
 
 def _tops(tree: NodeTree) -> list[int]:
@@ -119,18 +117,6 @@ def _tops(tree: NodeTree) -> list[int]:
     for node in tree.order:
         top[node] = node if tree.parents[node] == -1 else top[tree.parents[node]]
     return top
-
-
-def _without_skin(file: Container, tree: NodeTree) -> list[int]:
-    """The largest tree of nodes, without those that only carry a mesh, a camera or a light."""
-    nodes, top = file.objects("nodes"), _tops(tree)
-    largest = Counter(top).most_common(1)[0][0]
-    kept: set[int] = set()
-    for node in tree.order:
-        bare = not {"mesh", "camera", "extensions"} & nodes[node].keys()
-        if node == largest or (bare and tree.parents[node] in kept):
-            kept.add(node)
-    return _in_order(tree, kept, sorted(kept))
 
 
 def _in_order(tree: NodeTree, chosen: set[int], listed: list[int]) -> list[int]:
@@ -142,24 +128,16 @@ def _in_order(tree: NodeTree, chosen: set[int], listed: list[int]) -> list[int]:
     return [node for node in tree.order if node in chosen]
 
 
-def _names(nodes: list[Json]) -> list[str]:
-    """The nodes' names, made unique."""
-    found: list[str] = []
-    taken: set[str] = set()
-    for number, node in enumerate(nodes):
-        name = node.get("name")
-        name = name if isinstance(name, str) and name else f"node_{number}"
-        unique = name if name not in taken else f"{name}_{number}"
-        while unique in taken:
-            unique += "_"
-        taken.add(unique)
-        found.append(unique)
-    return found
-
-
 def _local(file: Container, node: Json) -> Local:
-    if "matrix" in node:
-        return _decomposed(file, file.numbers("matrix", node, count=16).reshape(4, 4).T)
+    if "matrix" in node:  # which in glTF may contain nothing else than translation, rotation and scale
+        matrix = file.numbers("matrix", node, count=16).reshape(4, 4).T
+        scale = np.linalg.norm(matrix[:3, :3], axis=0)
+        if not np.all((scale > 1e-9) & (scale < 1e9)):
+            file.fail("a node's matrix is singular")
+        turn = matrix[:3, :3] / scale
+        if np.linalg.det(turn) < 0:
+            scale, turn = -scale, -turn
+        return Local(matrix[None, :3, 3], nearest_rotation(turn[None]), scale[None])
     rotation = np.roll(file.numbers("rotation", node, count=4, default=(0.0, 0.0, 0.0, 1.0)), 1)
     if not np.linalg.norm(rotation) > 1e-6:
         file.fail("a node's rotation has no length")
@@ -168,14 +146,3 @@ def _local(file: Container, node: Json) -> Local:
         turning.normalize(rotation)[None],
         file.numbers("scale", node, count=3, default=(1.0, 1.0, 1.0))[None],
     )
-
-
-def _decomposed(file: Container, matrix: Float[Array, "4 4"]) -> Local:
-    """Translation, rotation and scale of a matrix, which in glTF may contain nothing else."""
-    scale = np.linalg.norm(matrix[:3, :3], axis=0)
-    if not np.all((scale > 1e-9) & (scale < 1e9)):
-        file.fail("a node's matrix is singular")
-    turn = matrix[:3, :3] / scale
-    if np.linalg.det(turn) < 0:
-        scale, turn = -scale, -turn
-    return Local(matrix[None, :3, 3], nearest_rotation(turn[None]), scale[None])

@@ -2,30 +2,27 @@
 
 from __future__ import annotations
 
+import copy
 import os
-from collections.abc import Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, SkeletonError
 from poise.formats.files import existing_file, replacing
-from poise.formats.gltf.container import credited, glb_of
-from poise.formats.gltf.into import glb_with
+from poise.formats.gltf.container import INDICES, VERTICES, Document, Json, credited, glb_of
+from poise.formats.gltf.reading import GltfRig, open_rig
 from poise.formats.registry import SKINS
+from poise.formats.rigs import nearest_rotation, rest_places
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.motion.world import joint_transforms
+from poise.skeleton.skeleton import Pose
 from poise.types import Array
 
-Json = dict[str, Any]
-
-_FLOAT, _SHORT, _INT = 5126, 5123, 5125
-VERTICES, INDICES = 34962, 34963  # targets of a buffer view
 _STILL_RADIANS = 1e-7  # smaller changes are not animated
+_STILL = 1e-6  # metres, and quaternion components: smaller deviations from a node's pose are not animated
 
 
 def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
@@ -37,8 +34,9 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
     """
     if not isinstance(value, Motion | Pose):
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
-    motion = value if isinstance(value, Motion) else _still(value)
-    _check(motion)
+    motion = value if isinstance(value, Motion) else Motion.of_poses([value])
+    if len(motion) == 0:
+        raise InvalidValueError("a motion without frames cannot be written as GLB")
     target = check_name(Path(path))
     if motion.origin.character and mannequin:
         content = glb_with(motion, existing_file(motion.origin.character))
@@ -48,7 +46,24 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
             settings=("onto",),
         )
     else:
-        content = _bare_glb(motion, mannequin=mannequin)
+        document, skeleton = Document(), motion.skeleton
+        turns, places = np.tile(turning.IDENTITY, (len(skeleton), 1)), skeleton.offsets.copy()
+        if mannequin:
+            turns, places[0] = turning.canonical(motion.rotations[0]), motion.root_positions[0]
+        for joint, name in enumerate(skeleton.names):
+            node: Json = {"name": name, "translation": _floats(places[joint])}
+            if turning.geodesic_distance(turns[joint], turning.IDENTITY) > _STILL_RADIANS:
+                node["rotation"] = _floats(_xyzw(turning.normalize(turns[joint])))
+            if skeleton.children[joint]:
+                node["children"] = list(skeleton.children[joint])
+            document.nodes.append(node)
+        document.roots.append(0)
+        if mannequin:
+            _add_mannequin(document, motion)
+        _add_animation(document, motion, rest=not mannequin)
+        orders = list(skeleton.orders)  # data that glTF cannot store but a round trip needs
+        about = {"name": motion.name, "fps": motion.fps, "frames": len(motion), "orders": orders}
+        content = document.glb(about, motion.origin.credits)
     with replacing(target, "wb") as file:
         file.write(content)
     return target
@@ -63,179 +78,56 @@ def check_name(path: Path) -> Path:
     return path
 
 
-def _bare_glb(motion: Motion, *, mannequin: bool) -> bytes:
-    document = Document()
-    joints = _add_nodes(document, motion, rest=not mannequin)
-    if mannequin:
-        body = SKINS["mannequin"](motion.skeleton, rotations=motion.rotations)
-        _add_mannequin(document, motion.skeleton, body, joints)
-    _add_animation(document, motion, joints, rest=not mannequin)
-    return document.glb(_about(motion), motion.origin.credits)
-
-
-def _still(pose: Pose) -> Motion:
-    return Motion(pose.skeleton, 30.0, pose.root_position[None], pose.rotations[None])
-
-
-def _check(motion: Motion) -> None:
-    if len(motion) == 0:
-        raise InvalidValueError("a motion without frames cannot be written as GLB")
-    if not (np.all(np.isfinite(motion.root_positions)) and np.all(np.isfinite(motion.rotations))):
-        raise InvalidValueError("a motion with NaN or infinite values cannot be written as GLB")
-
-
-def _about(motion: Motion) -> Json:
-    """Data that glTF cannot store but a round trip needs."""
-    return {
-        "name": motion.name,
-        "fps": motion.fps,
-        "frames": len(motion),
-        "orders": list(motion.skeleton.orders),
-    }
-
-
-@dataclass
-class Document:
-    """A glTF document under construction: its JSON parts, and one binary buffer for all accessors."""
-
-    nodes: list[Json] = field(default_factory=list)
-    roots: list[int] = field(default_factory=list)
-    parts: dict[str, list[Json]] = field(default_factory=dict)
-    accessors: list[Json] = field(default_factory=list)
-    views: list[Json] = field(default_factory=list)
-    binary: bytearray = field(default_factory=bytearray)
-
-    def accessor(
-        self,
-        values: Array,
-        kind: str,
-        *,
-        target: int | None = None,
-        bounds: bool = False,
-        normalized: bool = False,
-    ) -> int:
-        """Add an array, one row per element; return the accessor's index."""
-        component = {"f": _FLOAT, "H": _SHORT, "I": _INT}[values.dtype.char]
-        view: Json = {"buffer": 0, "byteOffset": len(self.binary), "byteLength": values.nbytes}
-        self.views.append(view | ({"target": target} if target else {}))
-        self.binary += values.tobytes() + bytes(-values.nbytes % 4)
-        entry: Json = {
-            "bufferView": len(self.views) - 1,
-            "componentType": component,
-            "count": len(values),
-            "type": kind,
-        }
-        if normalized:
-            entry["normalized"] = True
-        if bounds:
-            flat = values.reshape(len(values), -1)
-            entry |= {"min": flat.min(axis=0).tolist(), "max": flat.max(axis=0).tolist()}
-        self.accessors.append(entry)
-        return len(self.accessors) - 1
-
-    def picture(self, data: bytes, kind: str) -> int:
-        """Add a PNG or JPEG; return the index of its texture."""
-        images, textures = (self.parts.setdefault(name, []) for name in ("images", "textures"))
-        self.views.append({"buffer": 0, "byteOffset": len(self.binary), "byteLength": len(data)})
-        self.binary += data + bytes(-len(data) % 4)
-        images.append({"bufferView": len(self.views) - 1, "mimeType": kind})
-        textures.append({"source": len(images) - 1})
-        return len(textures) - 1
-
-    def glb(self, about: Json, credits: Sequence[str]) -> bytes:
-        """The whole file: a header, the JSON chunk and, if not empty, the binary chunk."""
-        scene: Json = {"nodes": self.roots, "extras": {"poise": about}}
-        document: Json = {
-            "asset": credited({"version": "2.0", "generator": "Poise"}, credits),
-            "scene": 0, "scenes": [scene], "nodes": self.nodes, **self.parts,
-        }  # fmt: skip
-        if self.binary:
-            document |= {
-                "accessors": self.accessors,
-                "bufferViews": self.views,
-                "buffers": [{"byteLength": len(self.binary)}],
-            }
-        return glb_of(document, bytes(self.binary))
-
-
-def _add_nodes(document: Document, motion: Motion, *, rest: bool) -> list[int]:
-    """Add one node per joint, in the first pose or the rest pose; return their indices."""
-    skeleton = motion.skeleton
-    turns = np.tile(turning.IDENTITY, (len(skeleton), 1)) if rest else turning.canonical(motion.rotations[0])
-    places = skeleton.offsets.copy()
-    if not rest:
-        places[0] = motion.root_positions[0]
-    for joint, name in enumerate(skeleton.names):
-        node: Json = {"name": name, "translation": _floats(places[joint])}
-        if turning.geodesic_distance(turns[joint], turning.IDENTITY) > _STILL_RADIANS:
-            node["rotation"] = _floats(_xyzw(turning.normalize(turns[joint])))
-        if skeleton.children[joint]:
-            node["children"] = list(skeleton.children[joint])
-        document.nodes.append(node)
-    document.roots.append(0)
-    return list(range(len(skeleton)))
-
-
-def _add_mannequin(document: Document, skeleton: Skeleton, body: Any, joints: list[int]) -> None:
+def _add_mannequin(document: Document, motion: Motion) -> None:
     """Add the mesh in the rest pose, bound to the joints, one primitive and one material per tone."""
-    bind = _rest_positions(skeleton)
-    inverse = np.tile(np.eye(4, dtype=np.float32), (len(skeleton), 1, 1))
+    body, bind = SKINS["mannequin"](motion.skeleton, rotations=motion.rotations), rest_places(motion.skeleton)
+    inverse = np.tile(np.eye(4, dtype=np.float32), (len(bind), 1, 1))
     inverse[:, :3, 3] = -bind
     columns = np.ascontiguousarray(inverse.transpose(0, 2, 1))  # glTF stores matrices by columns
-    used = np.unique(body.tones[body.triangles[:, 0]]).tolist()
-    document.parts["materials"] = [_material(*list(body.palette.items())[tone]) for tone in used]
-    primitives = [_primitive(document, body, bind, tone, material=k) for k, tone in enumerate(used)]
+    primitives, materials = list[Json](), list[Json]()
+    for tone in np.unique(body.tones[body.triangles[:, 0]]).tolist():
+        chosen = np.flatnonzero(body.tones == tone)
+        number = np.full(len(body.vertices), -1)
+        number[chosen] = np.arange(len(chosen))
+        triangles = number[body.triangles[body.tones[body.triangles[:, 0]] == tone]]
+        slots = np.zeros((len(chosen), 4), np.uint16)  # 16 bits, which pymomentum expects
+        slots[:, 0] = body.joints[chosen]
+        weights = np.zeros((len(chosen), 4), np.float32)
+        weights[:, 0] = 1.0
+        normals = body.normals[chosen] / np.linalg.norm(body.normals[chosen], axis=-1, keepdims=True)
+        positions = body.vertices[chosen] + bind[body.joints[chosen]]
+        attributes = {
+            "POSITION": document.accessor(positions.astype(np.float32), "VEC3", target=VERTICES, bounds=True),
+            "NORMAL": document.accessor(normals.astype(np.float32), "VEC3", target=VERTICES),
+            "JOINTS_0": document.accessor(slots, "VEC4", target=VERTICES),
+            "WEIGHTS_0": document.accessor(weights, "VEC4", target=VERTICES),
+        }
+        indices = document.accessor(triangles.reshape(-1).astype(np.uint32), "SCALAR", target=INDICES)
+        primitives.append({"attributes": attributes, "indices": indices, "material": len(primitives)})
+        name, sign = list(body.palette.items())[tone]
+        colour = np.array(sign)
+        light = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
+        surface = {"baseColorFactor": [*_floats(light), 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.55}
+        materials.append({"name": name.capitalize(), "pbrMetallicRoughness": surface})
+    inverse_binds = document.accessor(columns, "MAT4")
+    skin = {"inverseBindMatrices": inverse_binds, "joints": list(range(len(bind))), "skeleton": 0}
+    document.parts["materials"] = materials
     document.parts["meshes"] = [{"name": "Mannequin", "primitives": primitives}]
-    skin = {
-        "inverseBindMatrices": document.accessor(columns, "MAT4"),
-        "joints": joints,
-        "skeleton": joints[0],
-    }
     document.parts["skins"] = [skin]
     document.nodes.append({"name": "Mannequin", "mesh": 0, "skin": 0})
     document.roots.append(len(document.nodes) - 1)
 
 
-def _primitive(
-    document: Document, body: Any, bind: Float[Array, "joints 3"], tone: int, *, material: int
-) -> Json:
-    chosen = np.flatnonzero(body.tones == tone)
-    number = np.full(len(body.vertices), -1)
-    number[chosen] = np.arange(len(chosen))
-    triangles = number[body.triangles[body.tones[body.triangles[:, 0]] == tone]]
-    joints = np.zeros((len(chosen), 4), np.uint16)  # 16 bits, which pymomentum expects
-    joints[:, 0] = body.joints[chosen]
-    weights = np.zeros((len(chosen), 4), np.float32)
-    weights[:, 0] = 1.0
-    normals = body.normals[chosen] / np.linalg.norm(body.normals[chosen], axis=-1, keepdims=True)
-    positions = body.vertices[chosen] + bind[body.joints[chosen]]
-    attributes = {
-        "POSITION": document.accessor(positions.astype(np.float32), "VEC3", target=VERTICES, bounds=True),
-        "NORMAL": document.accessor(normals.astype(np.float32), "VEC3", target=VERTICES),
-        "JOINTS_0": document.accessor(joints, "VEC4", target=VERTICES),
-        "WEIGHTS_0": document.accessor(weights, "VEC4", target=VERTICES),
-    }
-    indices = document.accessor(triangles.reshape(-1).astype(np.uint32), "SCALAR", target=INDICES)
-    return {"attributes": attributes, "indices": indices, "material": material}
-
-
-def _material(tone: str, sign: tuple[float, float, float]) -> Json:
-    colour = np.array(sign)
-    light = np.where(colour <= 0.04045, colour / 12.92, ((colour + 0.055) / 1.055) ** 2.4)
-    surface = {"baseColorFactor": [*_floats(light), 1.0], "metallicFactor": 0.0, "roughnessFactor": 0.55}
-    return {"name": tone.capitalize(), "pbrMetallicRoughness": surface}
-
-
-def _add_animation(document: Document, motion: Motion, joints: list[int], *, rest: bool) -> None:
+def _add_animation(document: Document, motion: Motion, *, rest: bool) -> None:
     """Add keys at every frame for the root's position, which also sets the duration, and for each rotating joint."""
     if len(motion) == 1 and not rest:
         return
     turns = turning.continuous(turning.normalize(motion.rotations))
     times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
-    tracks = [(joints[0], "translation", motion.root_positions)]
-    tracks += [
-        (joints[joint], "rotation", _xyzw(turns[:, joint])) for joint in _moving_joints(turns, rest=rest)
-    ]
+    base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)  # the pose of the nodes
+    moving = np.flatnonzero(turning.geodesic_distance(turns, base).max(axis=0) > _STILL_RADIANS).tolist()
+    tracks = [(0, "translation", motion.root_positions)]
+    tracks += [(joint, "rotation", _xyzw(turns[:, joint])) for joint in moving]
     channels, samplers = [], []
     for number, (node, path, values) in enumerate(tracks):
         kind = "VEC3" if path == "translation" else "VEC4"
@@ -246,23 +138,6 @@ def _add_animation(document: Document, motion: Motion, joints: list[int], *, res
     document.parts["animations"] = [{"name": name, "channels": channels, "samplers": samplers}]
 
 
-def _moving_joints(turns: Float[Array, "frames joints 4"], *, rest: bool) -> list[int]:
-    """Joints that leave the pose of their node."""
-    base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)
-    return [
-        int(joint)
-        for joint in np.flatnonzero(turning.geodesic_distance(turns, base).max(axis=0) > _STILL_RADIANS)
-    ]
-
-
-def _rest_positions(skeleton: Skeleton) -> Float[Array, "joints 3"]:
-    """Joint positions with all rotations at identity and the root at its own offset."""
-    places = skeleton.offsets.copy()
-    for joint in range(1, len(skeleton)):
-        places[joint] += places[skeleton.parents[joint]]
-    return places
-
-
 def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
     return np.roll(q, -1, axis=-1)
 
@@ -270,3 +145,79 @@ def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
 def _floats(values: Float[Array, "n"]) -> list[float]:
     """Numbers with single-precision digits, which every reader keeps."""
     return [float(str(np.float32(value))) for value in values]
+
+
+# --- a motion in a character's own file ------------------------------------------------------------------------------
+#
+# The bytes of the file's buffer are kept; the new keys are appended. Nodes keep their pose; a joint with a matrix gets
+# translation, rotation and scale instead, because glTF animates only those.
+
+
+def glb_with(motion: Motion, character: Path) -> bytes:
+    """The character's file with this motion as its first animation."""
+    rig = open_rig(character)
+    names = tuple(rig.tree.names[joint] for joint in rig.joints)
+    if motion.skeleton.names != names:
+        raise SkeletonError(
+            f"{character.name} has other joints than the motion; transfer the motion with poise.retarget"
+        )
+    file = rig.file
+    buffers = file.objects("buffers")
+    if len(buffers) != 1 or "uri" in buffers[0]:
+        raise InvalidValueError(
+            f"{character.name} has its data in other files; save the character as one GLB first"
+        )
+    document, held = copy.deepcopy(file.json), file.buffer(0)
+    held = held[: file.integer("byteLength", buffers[0], below=2**40)]
+    accessors, views = (document.setdefault(name, []) for name in ("accessors", "bufferViews"))
+    keys = Document(accessors=accessors, views=views, binary=bytearray(held + bytes(-len(held) % 4)))
+    times = keys.accessor((np.arange(len(motion)) / motion.fps)[:, None].astype("<f4"), "SCALAR", bounds=True)
+    channels: list[Json] = []
+    samplers: list[Json] = []
+    for node, path, values in _tracks(rig, motion):
+        entry, local = document["nodes"][node], rig.tree.locals[node]
+        if entry.pop("matrix", None) is not None:  # as its parts, which can be animated
+            entry["translation"] = local.translation[0].tolist()
+            entry["rotation"] = np.roll(local.rotation[0], -1).tolist()
+            entry["scale"] = local.scale[0].tolist()
+        kind = "VEC3" if path == "translation" else "VEC4"
+        output = keys.accessor(np.ascontiguousarray(values, dtype="<f4"), kind)
+        channels.append({"sampler": len(samplers), "target": {"node": node, "path": path}})
+        samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
+    animation = {"name": motion.name or "Motion", "channels": channels, "samplers": samplers}
+    document["asset"] = credited(document["asset"], motion.origin.credits)
+    document["animations"] = [animation, *document.get("animations", [])]
+    document["buffers"] = [{**document["buffers"][0], "byteLength": len(keys.binary)}]
+    return glb_of(document, bytes(keys.binary))
+
+
+def _tracks(rig: GltfRig, motion: Motion) -> list[tuple[int, str, Array]]:
+    """Node, property and values of everything that leaves the pose of its node, as local transforms of the nodes."""
+    places, turns = joint_transforms(motion)
+    number = {node: joint for joint, node in enumerate(rig.joints)}
+    bind = turning.matrix_from_quaternion(rig.bind)
+    worlds: dict[int, tuple[Array, Array]] = {}
+    tracks: list[tuple[int, str, Array]] = []
+    for node in (node for node in rig.tree.order if node in rig.needed):
+        local, parent = rig.tree.locals[node], rig.tree.parents[node]
+        above = worlds.get(parent, (np.zeros((1, 3)), np.eye(3)[None]))
+        if node not in number:
+            axes = turning.matrix_from_quaternion(local.rotation) * local.scale[:, None, :]
+            place = above[0] + np.einsum("...ij,...j->...i", above[1], local.translation)
+            worlds[node] = place, above[1] @ axes
+            continue
+        joint = number[node]
+        inverse = np.linalg.inv(above[1])
+        place = np.einsum("...ij,...j->...i", inverse, places[:, joint] - above[0])
+        turn = turning.multiply(
+            turning.conjugate(nearest_rotation(above[1])),
+            turning.quaternion_from_matrix(turns[:, joint] @ bind[joint]),
+        )
+        turn = turning.continuous(turning.normalize(turn))
+        if np.abs(place - local.translation).max() > _STILL * max(1.0, float(np.abs(place).max())):
+            tracks.append((node, "translation", place))
+        if turning.geodesic_distance(turn, local.rotation).max() > _STILL:
+            tracks.append((node, "rotation", np.roll(turn, -1, axis=-1)))
+        axes = turning.matrix_from_quaternion(turn) * local.scale[:, None, :]
+        worlds[node] = places[:, joint], above[1] @ axes
+    return tracks
