@@ -12,8 +12,7 @@ import numpy as np
 from PIL import Image
 
 from poise import read
-from poise.capture.image_files import Shot
-from poise.capture.photos import pose_from_shots
+from poise.capture.photos import Shot, pose_from_shots
 from poise.geometry.cameras import Camera
 from poise.motion.edit import resample
 from poise.motion.motion import Motion

@@ -19,11 +19,12 @@ from running import Case, parser, run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
+from poise.apps.animate_script import read_animate_script
+
 import poise
 from fbx_text import fbx_text
-from poise.apps.animate_script import read_animate_script
 from poise.apps.keyframing_script import read_script
-from poise.capture.image_files import read_views
+from poise.capture.photos import read_views
 from poise.errors import PoiseError
 from poise.formats.named_files import RefusedNameError, named_bytes
 from poise.formats.registry import glb_of_character

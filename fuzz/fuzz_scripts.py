@@ -29,8 +29,8 @@ from poise.apps.keyframing import plan
 from poise.apps.keyframing_script import MODEL, read_script
 from poise.apps.posing import read_constraints
 from poise.bounds import LONGEST_TEXT
-from poise.capture.image_files import read_photo, read_views
 from poise.capture.matching import read_hues, read_layout
+from poise.capture.photos import read_photo, read_views
 from poise.formats import write
 from poise.formats.camera_file import read_camera
 from poise.priors.dynamics.sequences import given_rhythm, read_rhythms, rhythm_of, rhythm_text

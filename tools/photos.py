@@ -15,7 +15,7 @@ from pathlib import Path
 from PIL import Image, ImageOps
 
 from poise.apps.image import FoundInPhoto, find_in_photo
-from poise.capture.image_files import read_photo
+from poise.capture.photos import read_photo
 from poise.pictures import draw_pose
 from poise.pictures.overlay import draw_overlay
 from poise.vision.sources import VideoSource

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.capture.people.live import FEWEST, MEASURED, LivePerson, _Calm
 from poise.capture.performance import motion_of
+from poise.capture.webcam import FEWEST, MEASURED, LivePerson, _Calm
 from poise.motion.contacts import foot_contacts, foot_slide
 from poise.skeleton.pose_space import PoseSpace
 from poise.vision.people.person import INDEX, NAMES, handles_of

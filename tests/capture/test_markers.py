@@ -8,7 +8,7 @@ import pytest
 from made_once import learned
 from poise import performer
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.filling import fill
+from poise.capture.markers import fill
 from poise.capture.tracking import ASIS, NOBODY, Confidence, MarkerTracker, assign, confidence_from
 from poise.errors import InvalidValueError
 from poise.motion import Motion

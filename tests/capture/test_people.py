@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 import poise
-from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.solving import Trust
-from poise.capture.people.take import capture_person, detected_motion
+from poise.capture.people.take import capture_person, detected_motion, fitted_body, size_on_floor
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import foot_contacts, foot_slide

@@ -10,7 +10,7 @@ from made_once import learned
 from poise import performer
 from poise.apps import image
 from poise.capture import photos
-from poise.capture.image_files import (
+from poise.capture.photos import (
     Shot,
     check_points,
     point_from_text,

@@ -16,7 +16,7 @@ import poise
 from fbx_text import fbx_text
 from poise.apps.animate import read_animate_script
 from poise.apps.keyframing_script import read_script
-from poise.capture.image_files import read_views
+from poise.capture.photos import read_views
 from poise.errors import ParseError, PoiseError
 from poise.formats.named_files import RefusedNameError, named_bytes, named_file
 from poise.formats.registry import glb_of_character

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from poise.errors import InvalidValueError, ParseError
-from poise.vision.correspond import epipolar_distances, epipolar_line
 from poise.vision.rig import fundamental, load_rig, save_rig
 from poise.vision.simulator import front_rig
-from poise.vision.triangulate import triangulate
+from poise.vision.triangulate import epipolar_distances, epipolar_line, triangulate
 
 RIG = front_rig()
 places = st.tuples(st.floats(-0.8, 0.8), st.floats(0.1, 1.8), st.floats(-0.8, 0.8))

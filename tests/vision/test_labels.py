@@ -10,13 +10,11 @@ from poise.capture.performance import Performance
 from poise.formats import read
 from poise.motion.motion import Motion
 from poise.priors.local.prior import LocalPrior
-from poise.vision.background import Background
-from poise.vision.blobs import Blobs
+from poise.vision.blobs import Background, Blobs
 from poise.vision.label_swaps import LabelSwaps
-from poise.vision.labeller import Labeller, Wearer
 from poise.vision.rig import Rig
 from poise.vision.simulator import front_rig
-from poise.vision.tracker import MarkerFinder
+from poise.vision.tracker import Labeller, MarkerFinder, Wearer
 from poise.vision.tracks import Tracks
 from tests.real_data import recording
 

@@ -9,7 +9,7 @@ from poise.capture.cameras import NOISE, CameraPerformance
 from poise.capture.performance import Performance
 from poise.geometry import rotations
 from poise.priors.local.prior import LocalPrior
-from poise.vision.background import Background
+from poise.vision.blobs import Background
 from poise.vision.label_swaps import PROOF, STRANGE, Expected, LabelSwaps
 from poise.vision.simulator import front_rig
 from tests.vision.test_labels import _Blobs, blobs_of

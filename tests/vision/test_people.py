@@ -6,10 +6,9 @@ import pytest
 from poise.errors import InvalidValueError, PoiseError
 from poise.vision.people import models
 from poise.vision.people.detector import PersonFinder, _merged
-from poise.vision.people.following import PeopleFollower
 from poise.vision.people.person import INDEX, TORSO, overlap, shared
 from poise.vision.people.watched import meeting_places
-from poise.vision.people.watching import chosen, is_cut, people_of, watch_people
+from poise.vision.people.watching import PeopleFollower, chosen, is_cut, people_of, watch_people
 from poise.vision.rig import load_rig
 from poise.vision.sources import InStep, Step, VideoSource
 from pose2sim import BOTH, SINGLE, recordings

@@ -13,9 +13,8 @@ from poise.cli import main
 from poise.errors import InvalidValueError, ParseError
 from poise.formats import read, write
 from poise.vision.simulator import Conditions, front_rig
-from poise.vision.sound import sound_of
 from poise.vision.sources import InStep, Source, open_source, write_video
-from poise.vision.synchronise import offsets_by
+from poise.vision.synchronise import offsets_by, sound_of
 
 pytest.importorskip("cv2")
 FPS, SIZE = 25.0, (320, 240)

@@ -8,12 +8,11 @@ import pytest
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.motion.virtual_markers import optical_layout
-from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_blobs
-from poise.vision.correspond import Matcher, exclusive
+from poise.vision.blobs import Background, Blobs, Look, find_blobs
 from poise.vision.first_labels import fit_layout
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import MarkerFinder
+from poise.vision.triangulate import Matcher, exclusive
 
 pytest.importorskip("cv2")
 NINE = ("LFHD", "LFIN", "RFIN", "LTOE", "RTOE", "LSHO", "RSHO", "LFWT", "RFWT")

@@ -24,7 +24,7 @@ from poise.capture.performance import Performance
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.priors.local.prior import LocalPrior
 from poise.vision import sources
-from poise.vision.background import Background
+from poise.vision.blobs import Background
 from poise.vision.rig import Rig, load_rig
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.sources import InStep, Step, open_source, write_video

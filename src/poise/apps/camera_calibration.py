@@ -12,8 +12,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.types import Array, Progress, silent
-from poise.vision.background import Background
-from poise.vision.blobs import Blobs, Look, find_blobs
+from poise.vision.blobs import Background, Blobs, Look, find_blobs
 from poise.vision.calibrate import (
     Board,
     BoardView,
@@ -24,12 +23,11 @@ from poise.vision.calibrate import (
     placed_board,
 )
 from poise.vision.colours import Colours
-from poise.vision.correspond import Matcher, epipolar_distances, exclusive
 from poise.vision.rig import Rig, fundamental
 from poise.vision.sources import ImageFolder, InStep, Source, open_source, read_picture
 from poise.vision.synchronise import offsets_by
 from poise.vision.tracker import WHITE
-from poise.vision.triangulate import projections, triangulate_all
+from poise.vision.triangulate import Matcher, epipolar_distances, exclusive, projections, triangulate_all
 
 Views = list[dict[int, BoardView]]
 

@@ -12,10 +12,9 @@ from PIL import Image, ImageDraw
 from poise.apps.camera_calibration import Calibrated
 from poise.pictures.labels import font
 from poise.types import Array
-from poise.vision.correspond import epipolar_line
-from poise.vision.lens import LensCamera
-from poise.vision.rig import Rig
+from poise.vision.rig import LensCamera, Rig
 from poise.vision.tracker import Moment
+from poise.vision.triangulate import epipolar_line
 
 Picture = UInt8[Array, "height width 3"]
 Colour = tuple[int, int, int]

@@ -27,14 +27,13 @@ from poise.motion.motion import Motion
 from poise.motion.virtual_markers import optical_layout
 from poise.motion.world import facing_directions
 from poise.types import Array, Progress, silent
-from poise.vision.background import Background
+from poise.vision.blobs import Background
 from poise.vision.colours import Colours
 from poise.vision.live import LiveStep
 from poise.vision.rig import Rig, save_rig
 from poise.vision.simulator import Conditions, Simulator
-from poise.vision.sound import write_clap
 from poise.vision.sources import InStep, Picture, Source, Step, VideoRecorder, open_source, write_video
-from poise.vision.synchronise import FLASH, offsets_by
+from poise.vision.synchronise import FLASH, offsets_by, write_clap
 from poise.vision.tracker import WHITE, MarkerFinder
 
 LONG = 2.0  # seconds: shortest absence of a marker or a camera that is reported

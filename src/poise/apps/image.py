@@ -8,15 +8,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from poise.apps.outputs import save, save_picture
-from poise.capture.image_files import Points, Shot, check_points
 from poise.capture.people.take import capture_person
-from poise.capture.photos import ALTERNATIVES, Explanation, View, explain, focal_of
+from poise.capture.photos import (
+    ALTERNATIVES,
+    Explanation,
+    Points,
+    Shot,
+    View,
+    check_points,
+    explain,
+    focal_of,
+)
 from poise.skeleton.skeleton import Pose
 from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Model, space_of
 from poise.vision.people.person import Person
-from poise.vision.people.photos import person_in_photo, points_of, watched_in_photo
 from poise.vision.people.unknown_camera import with_focal
+from poise.vision.people.watching import person_in_photo, points_of, watched_in_photo
 
 if TYPE_CHECKING:
     from PIL import Image

@@ -18,11 +18,10 @@ from poise.priors.prior import Prior
 from poise.skeleton.roles import SIDES
 from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress, silent
-from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.unknown_camera import level_camera, with_focal
 from poise.vision.people.watching import SeenPeople, chosen, people_of, watch_people
-from poise.vision.rig import Rig
+from poise.vision.rig import STRAIGHT, LensCamera, Rig
 from poise.vision.sources import InStep, Source, Step, open_source
 from poise.vision.synchronise import offsets_by
 

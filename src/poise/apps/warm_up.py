@@ -327,7 +327,7 @@ def watch_something() -> None:
     from poise.apps.camera_takes import before_cameras, simulator_of
     from poise.errors import MissingExtraError
     from poise.performer import act
-    from poise.vision.background import Background
+    from poise.vision.blobs import Background
     from poise.vision.simulator import front_rig
     from poise.vision.tracker import MarkerFinder
 

@@ -6,11 +6,10 @@ __getattr__ = lazily(
     __name__,
     {
         "": "cameras",
-        "image_files": "Shot",
         "matching": "LOCOMOTION WITH_HEAD marker_layout match read_layout read_take",
         "markers": "fill_gaps save_report solve summary template",
         "performance": "shortfall_of",
-        "photos": "pose_from_shots",
+        "photos": "Shot pose_from_shots",
         "tracking": "MarkerTracker",
     },
 )

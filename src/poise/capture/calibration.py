@@ -19,7 +19,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float
 
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
@@ -51,10 +51,7 @@ PARTS = (0.9, 1.0, 1.1)  # sizes of each library skeleton in a mixture
 SCALES = np.linspace(0.8, 1.2, 9)  # sizes at which a motion is compared ...
 COMPARED = 24  # ... in this many frames with a library's poses
 LEAST_SIGMA = 0.003  # metres: smallest standard deviation of a marker
-SIZES = (
-    0.45,
-    1.6,
-)  # range of a performer's size relative to the template; outside it, the unit is probably wrong
+SIZES = 0.45, 1.6  # of a performer relative to the template; outside this range, the unit is probably wrong
 FEWEST_MARKERS = 10
 _SETTLED = 1e-4  # metres: the rounds end when lengths and offsets change by less
 
@@ -97,16 +94,13 @@ class BodyShape:
         return cls(body.with_offsets(rest), np.array(ways), 1.0, LENGTH_SIGMA)
 
     @classmethod
-    def of_library(cls, skeletons: Sequence[Skeleton]) -> BodyShape:
-        """Mixtures of the distinct skeletons, each at several sizes."""
+    def of_library(cls, skeletons: Sequence[Skeleton], scale: float) -> BodyShape:
+        """Mixtures of the distinct skeletons, each at several sizes about this scale."""
         distinct = {np.round(skeleton.offsets, 4).tobytes(): skeleton for skeleton in skeletons}.values()
         parts = np.stack([size * skeleton.offsets for skeleton in distinct for size in PARTS])
         mean = parts.mean(axis=0)
-        return cls(skeletons[0].with_offsets(mean), parts - mean, 0.0, SHARE_SIGMA)
-
-    def scaled(self, ratio: float) -> BodyShape:
-        """The same shape in another size."""
-        return BodyShape(self.fixed.scaled(ratio), ratio * self.ways, self.usual, self.sigma)
+        fixed = skeletons[0].with_offsets(mean).scaled(scale)
+        return cls(fixed, scale * (parts - mean), 0.0, SHARE_SIGMA)
 
     def mixed(self, parts: Float[Array, "ways"]) -> Skeleton:
         """The body of these parts of each way."""
@@ -127,7 +121,9 @@ def calibrate(
     The space's skeleton is the template, the layout has the expected marker positions; `start` is an initial pose. For
     `loose` markers only the joint is known, not the position on it.
     """
-    frames = _chosen_frames(points)
+    seen = np.isfinite(points).all(axis=2).sum(axis=1)
+    good = np.flatnonzero(seen >= max(FEWEST_MARKERS, 0.8 * seen.max(initial=0)))  # most markers are seen
+    frames = points[good[np.unique(np.linspace(0, len(good) - 1, FRAMES).astype(int))] if len(good) else good]
     if len(layout) < FEWEST_MARKERS or len(frames) == 0:
         raise InvalidValueError(
             f"fitting a body needs at least {FEWEST_MARKERS} markers and one frame; "
@@ -135,8 +131,8 @@ def calibrate(
         )
     ratio = size_ratio(space, layout, frames)
     check_size(ratio, space.skeleton.height)
-    shape, maps = BodyShape.of_bones(space.skeleton.scaled(ratio)), np.zeros(space.size - ROOT_SIZE)
-    starts = np.tile(maps if start is None else start, (len(frames), 1))
+    shape = BodyShape.of_bones(space.skeleton.scaled(ratio))
+    starts = np.tile(np.zeros(space.size - ROOT_SIZE) if start is None else start, (len(frames), 1))
     offsets = np.where([label in loose for label in layout], LOOSE_SIGMA, OFFSET_SIGMA)
     fit = _BodyFit(space, shape, layout, frames, starts, offsets=offsets, scale=ratio)
     fit.run(progress)
@@ -166,11 +162,14 @@ def skeleton_from_t_pose(
 
 def skeleton_of_sides(left: Skeleton, right: Skeleton) -> Skeleton:
     """The left side of one skeleton and the right side of another; the middle is averaged."""
-    side = np.array([_side(left, joint) for joint in range(len(left))])[:, None]
-    offsets = np.where(
-        side < 0, right.offsets, np.where(side > 0, left.offsets, 0.5 * (left.offsets + right.offsets))
-    )
-    return left.with_offsets(offsets)
+    sides = {left.index(role): role.startswith("left_") - role.startswith("right_") for role in left.roles}
+    side = np.zeros((len(left), 1))
+    for joint in range(
+        len(left)
+    ):  # 1 on the left, -1 on the right: by the first role on the path to the root
+        side[joint] = sides.get(joint, side[left.parents[joint], 0] if joint > 0 else 0)
+    middle = 0.5 * (left.offsets + right.offsets)
+    return left.with_offsets(np.where(side < 0, right.offsets, np.where(side > 0, left.offsets, middle)))
 
 
 def markers_from_t_pose(
@@ -208,11 +207,7 @@ def t_pose_markers(
 
 
 def skeleton_from_motion(
-    examples: Examples,
-    markers: Mapping[str, Handle],
-    take: Markers,
-    *,
-    skeletons: Sequence[Skeleton] = (),
+    examples: Examples, markers: Mapping[str, Handle], take: Markers, *, skeletons: Sequence[Skeleton] = ()
 ) -> Skeleton:
     """The mixture of skeletons that explains a motion's markers in the library's poses; without any, only its size."""
     points = take.points[:, [take.index(name) for name in markers]]
@@ -224,7 +219,11 @@ def skeleton_from_motion(
     few = whole[np.linspace(0, len(whole) - 1, min(COMPARED, len(whole))).astype(int)]
     gaps = [_nearest(examples, markers, few, float(scale))[1] for scale in SCALES]
     best = int(np.argmin(gaps))
-    scale = float(SCALES[best]) + _vertex(gaps, best)
+    scale = float(SCALES[best])
+    if 0 < best < len(gaps) - 1:  # the minimum of a parabola through the best scale and its neighbours
+        low, middle, high = gaps[best - 1 : best + 2]
+        bend = low - 2 * middle + high
+        scale += float((SCALES[1] - SCALES[0]) * 0.5 * (low - high) / bend) if bend > 0 else 0.0
     known = [body for body in skeletons if body.same_topology(examples.space.skeleton)]
     if not known:
         return examples.space.skeleton.scaled(scale)
@@ -238,16 +237,9 @@ def size_ratio(
     """The performer's size relative to the template, from distances of markers on the same or neighbouring joints."""
     handles = space.handles(list(layout.values()))
     own = _own_points(space, handles, np.zeros(space.size - ROOT_SIZE))
-    parents = space.skeleton.parents
-    pairs = [
-        (a, b)
-        for a in range(len(own))
-        for b in range(a)
-        if handles.joints[a] == handles.joints[b]
-        or handles.joints[b] == parents[handles.joints[a]]
-        or handles.joints[a] == parents[handles.joints[b]]
-    ]
-    first, second = np.array(pairs, dtype=np.int64).reshape(-1, 2).T
+    joint, above = handles.joints, space.skeleton.parents[handles.joints]
+    near = (joint[:, None] == joint) | (above[:, None] == joint) | (joint[:, None] == above)
+    first, second = np.nonzero(np.tril(near, -1))
     seen = np.linalg.norm(points[:, first] - points[:, second], axis=2)
     expected = np.linalg.norm(own[first] - own[second], axis=1)
     known = np.isfinite(seen).any(axis=0) & (expected > 0.05 * space.skeleton.height)
@@ -306,16 +298,10 @@ class _BodyFit:
 
     def solve_poses(self) -> None:
         """Solve every pose from its last; restart those that got stuck from a neighbour's."""
-        problem = Problem(
-            self.space,
-            [
-                Position(
-                    Handle(self.space.skeleton.names[j], tuple(o)), (0.0, 0.0, 0.0), tolerance=MARKER_SIGMA
-                )
-                for j, o in zip(self.joints, self.offsets.tolist(), strict=True)
-            ],
-            settings=Settings(map_steps=25, step_tolerance=1e-4),
-        )
+        names, nowhere = self.space.skeleton.names, (0.0, 0.0, 0.0)
+        places = [Handle(names[j], tuple(o)) for j, o in zip(self.joints, self.offsets.tolist(), strict=True)]
+        rows = [Position(place, nowhere, tolerance=MARKER_SIGMA) for place in places]
+        problem = Problem(self.space, rows, settings=Settings(map_steps=25, step_tolerance=1e-4))
         problem.limits = read_only(np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms)))
         costs = np.array([self._solve(problem, f, self.q[f]) for f in range(len(self.q))])
         for frame in np.flatnonzero(costs > 4.0 * np.median(costs) + 1e-4).tolist():
@@ -327,7 +313,8 @@ class _BodyFit:
                 costs[frame] = self._solve(problem, frame, near)
                 if costs[frame] > before:
                     self.q[frame], costs[frame] = q, before
-        self.weights = self._robust_weights()
+        gaps = self._gaps()
+        self.weights = np.where(gaps > FAR, (FAR / np.maximum(gaps, FAR)) ** 2, 1.0)
 
     def refine(self) -> float:
         """Take one step of shape and offsets with the poses eliminated; return the largest change in metres."""
@@ -335,13 +322,23 @@ class _BodyFit:
         usual, sigma = self.shape.usual, self.shape.sigma
         matrix = np.diag(np.r_[np.full(ways, sigma**-2.0), trust])
         right = np.r_[(usual - self.parts) / sigma**2, trust * (self.expected - self.offsets).ravel()]
-        share = 1.0 / len(self.q)
-        _, turns = self.space.forward(self.q)
-        prior = np.r_[
-            np.full(ROOT_FREEDOMS, 1e-6), np.full(self.space.freedoms - ROOT_FREEDOMS, self.pose_sigma**-2.0)
-        ]
-        for frame, q in enumerate(self.q):
-            J, own, left, w = self._linearised(frame, q, turns[frame])
+        share, parents = 1.0 / len(self.q), self.space.skeleton.parents
+        prior = np.full(self.space.freedoms, self.pose_sigma**-2.0)
+        prior[:ROOT_FREEDOMS] = 1e-6
+        for frame, (q, turns) in enumerate(zip(self.q, self.space.forward(self.q)[1], strict=True)):
+            # The Jacobians of the markers by pose and by (shape, offsets), their residuals, and the rows' weights.
+            points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
+            moved = np.einsum("jab,kjb->jak", turns[np.maximum(parents, 0)], self.shape.ways)
+            moved[0] = 0.0
+            for joint in range(1, len(parents)):
+                moved[joint] += moved[parents[joint]]
+            own = np.zeros((len(J), ways + self.offsets.size))
+            own[:, :ways] = moved[self.joints].reshape(-1, ways)
+            for marker, joint in enumerate(self.joints):
+                column = ways + 3 * marker
+                own[3 * marker : 3 * marker + 3, column : column + 3] = turns[joint]
+            left = np.where(self.seen[frame][:, None], self.points[frame] - points, 0.0).ravel()
+            w = np.repeat(np.where(self.seen[frame], self.weights[frame], 0.0) / MARKER_SIGMA**2, 3)
             weighed = J.T * w
             pull = weighed @ left
             pull[ROOT_FREEDOMS:] += prior[ROOT_FREEDOMS:] * (self.starts[frame] - q[ROOT_SIZE:])
@@ -358,7 +355,6 @@ class _BodyFit:
     def result(self) -> Calibration:
         """The body, its markers and their residuals."""
         gaps = np.where(self.seen, self._gaps(), np.nan)
-        good = gaps[self.weights > 0.5]
         squares = np.where(self.weights > 0.5, gaps**2, np.nan)
         usable = np.isfinite(squares).any(axis=0)
         sigmas = np.full(len(self.labels), MARKER_SIGMA)
@@ -368,19 +364,16 @@ class _BodyFit:
             label: Handle(names[j], (x, y, z))
             for label, j, (x, y, z) in zip(self.labels, self.joints, self.offsets.tolist(), strict=True)
         }
-        rms = float(np.sqrt(np.nanmean(good**2)))
+        rms = float(np.sqrt(np.nanmean(gaps[self.weights > 0.5] ** 2)))
         return Calibration(self.space.skeleton, layout, read_only(np.maximum(sigmas, LEAST_SIGMA)), rms)
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _rooted(self, frame: Float[Array, "markers 3"], start: Float[Array, "maps"]) -> Float[Array, "size"]:
         """The start pose with its root at the trunk's markers, else at all markers."""
-        own, seen = (
-            _own_points(self.space, Handles(self.joints, self.expected), start),
-            np.isfinite(frame).all(axis=1),
-        )
-        trunk = seen & _on_trunk(self.space.skeleton, self.joints)
-        used = trunk if trunk.sum() >= 3 else seen
+        own = _own_points(self.space, Handles(self.joints, self.expected), start)
+        seen, skeleton = np.isfinite(frame).all(axis=1), self.space.skeleton
+        trunk = [skeleton.index(role) for role in ("pelvis", "spine", "chest") if role in skeleton.roles]
+        used = seen & np.isin(self.joints, trunk)
+        used = used if used.sum() >= 3 else seen
         turn, shift, _ = rigid_fit(own[used], frame[used])
         return np.concatenate([shift, rotations.quaternion_from_matrix(turn), start])
 
@@ -389,38 +382,16 @@ class _BodyFit:
         variances = np.where(seen, MARKER_SIGMA**2 / np.maximum(self.weights[frame], 1e-6), np.inf)
         problem.rows[:, VARIANCE] = np.repeat(variances, 3)
         problem.with_targets(np.where(seen[:, None], self.points[frame], 0.0))
-        covariance = np.r_[
-            np.full(ROOT_FREEDOMS, 1.0), np.full(self.space.freedoms - ROOT_FREEDOMS, self.pose_sigma**2)
-        ]
+        covariance = np.full(self.space.freedoms, self.pose_sigma**2)
+        covariance[:ROOT_FREEDOMS] = 1.0
         _, _, errors = problem.run(q, self.starts[frame], covariance[None])
         self.q[frame] = q
         return float(np.mean(errors.reshape(-1, 3)[seen] ** 2))
-
-    def _linearised(self, frame: int, q: Array, turns: Array) -> tuple[Array, Array, Array, Array]:
-        """Jacobians of the markers by pose and by (shape, offsets), their residuals, and the rows' weights."""
-        points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
-        ways, parents = len(self.parts), self.space.skeleton.parents
-        moved = np.einsum("jab,kjb->jak", turns[np.maximum(parents, 0)], self.shape.ways)
-        moved[0] = 0.0
-        for joint in range(1, len(parents)):
-            moved[joint] += moved[parents[joint]]
-        own = np.zeros((len(J), ways + self.offsets.size))
-        own[:, :ways] = moved[self.joints].reshape(-1, ways)
-        for marker, joint in enumerate(self.joints):
-            column = ways + 3 * marker
-            own[3 * marker : 3 * marker + 3, column : column + 3] = turns[joint]
-        left = np.where(self.seen[frame][:, None], self.points[frame] - points, 0.0).ravel()
-        weights = np.where(self.seen[frame], self.weights[frame], 0.0) / MARKER_SIGMA**2
-        return J, own, left, np.repeat(weights, 3)
 
     def _gaps(self) -> Float[Array, "frames markers"]:
         positions, turns = self.space.forward(self.q)
         carried = positions[:, self.joints] + np.einsum("fmab,mb->fma", turns[:, self.joints], self.offsets)
         return np.asarray(np.linalg.norm(np.nan_to_num(self.points) - carried, axis=2))
-
-    def _robust_weights(self) -> Float[Array, "frames markers"]:
-        gaps = self._gaps()
-        return np.where(gaps > FAR, (FAR / np.maximum(gaps, FAR)) ** 2, 1.0)
 
 
 def _posed_skeleton(
@@ -431,52 +402,16 @@ def _posed_skeleton(
     scale: float,
 ) -> Skeleton:
     """The mixture of skeletons, at about this scale, whose markers in known poses are the observed ones."""
-    shape = BodyShape.of_library(skeletons).scaled(scale)
-    places = np.full(len(markers), MARKER_SIGMA)
-    fit = _BodyFit(
-        PoseSpace(skeletons[0]),
-        shape,
-        markers,
-        points,
-        poses,
-        offsets=places,
-        scale=scale,
-        pose_sigma=KNOWN_SIGMA,
-    )
+    space, shape = PoseSpace(skeletons[0]), BodyShape.of_library(skeletons, scale)
+    offsets = np.full(len(markers), MARKER_SIGMA)
+    fit = _BodyFit(space, shape, markers, points, poses, offsets=offsets, scale=scale, pose_sigma=KNOWN_SIGMA)
     fit.run()
     return fit.space.skeleton
-
-
-def _chosen_frames(points: Float[Array, "frames markers 3"]) -> Float[Array, "chosen markers 3"]:
-    """Frames in which most markers are seen, spread over the take."""
-    seen = np.isfinite(points).all(axis=2).sum(axis=1)
-    good = np.flatnonzero(seen >= max(FEWEST_MARKERS, 0.8 * seen.max(initial=0)))
-    return (
-        points[good[np.unique(np.linspace(0, len(good) - 1, FRAMES).astype(int))]]
-        if len(good)
-        else points[:0]
-    )
 
 
 def _own_points(space: PoseSpace, handles: Handles, maps: Float[Array, "maps"]) -> Float[Array, "markers 3"]:
     """Marker positions of a pose, relative to its root."""
     return space.handle_positions(np.concatenate([np.zeros(3), [1.0, 0.0, 0.0, 0.0], maps]), handles)[0]
-
-
-def _on_trunk(skeleton: Skeleton, joints: Int[Array, "markers"]) -> Bool[Array, "markers"]:
-    trunk = [skeleton.index(role) for role in ("pelvis", "spine", "chest") if role in skeleton.roles]
-    return np.isin(joints, trunk)
-
-
-def _side(skeleton: Skeleton, joint: int) -> int:
-    """1 on the left, -1 on the right, 0 in the middle: by the first role on the path to the root."""
-    sides = {
-        skeleton.index(role): (role.startswith("left_")) - (role.startswith("right_"))
-        for role in skeleton.roles
-    }
-    while joint > 0 and joint not in sides:
-        joint = int(skeleton.parents[joint])
-    return sides.get(joint, 0)
 
 
 def _nearest(
@@ -494,12 +429,3 @@ def _nearest(
     seen = np.einsum("fba,fmb->fma", turns, points - places[:, None]) / scale
     found = [query(frame, None, 1) for frame in seen]
     return np.array([near[0] for near, _ in found]), float(np.mean([squares[0] for _, squares in found]))
-
-
-def _vertex(gaps: Sequence[float], best: int) -> float:
-    """The offset of the minimum of a parabola through the best scale and its neighbours."""
-    if not 0 < best < len(gaps) - 1:
-        return 0.0
-    low, middle, high = gaps[best - 1 : best + 2]
-    bend = low - 2 * middle + high
-    return float((SCALES[1] - SCALES[0]) * 0.5 * (low - high) / bend) if bend > 0 else 0.0

@@ -7,7 +7,7 @@ a single camera is a pixel that the pose must explain. The body then gives the p
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,11 +18,8 @@ from poise.errors import InvalidValueError
 from poise.priors.abilities import examples_of
 from poise.priors.local.examples import LAG
 from poise.types import Array
-from poise.vision.labeller import Sighting, Wearer
-from poise.vision.lens import LensCamera
-from poise.vision.rig import Rig
 from poise.vision.sources import Step
-from poise.vision.tracker import MarkerFinder, Moment
+from poise.vision.tracker import MarkerFinder, Moment, Wearer
 
 NOISE = 0.004  # metres: standard deviation of markers placed by cameras
 CARRIED_ON = 0.8  # share of the last frame's velocity in a prediction
@@ -60,8 +57,14 @@ class CameraPerformance:
                 f"the cameras look for {', '.join(tracker.labels)}; the performance has {', '.join(performance.names)}"
             )
         self.tracker, self.performance = tracker, performance
-        self._layouts = self._library_layouts()
-        tracker.get_to_know(wearer_of(performance, SHAPES if len(tracker.rig) > 1 else SHAPES_ALONE))
+        examples = examples_of(performance.prior)
+        self._layouts, _ = examples.every(max(1, len(examples) // LAYOUTS)).markers(performance.handles)
+        # The wearer: marker positions in the library's poses, and their movement relative to the root.
+        some = examples.every(max(1, len(examples) // (SHAPES if len(tracker.rig) > 1 else SHAPES_ALONE)))
+        now, before = some.markers(performance.handles)
+        roots = (some.q[:, :3] - some.before[:, :3])[:, None]
+        speeds = np.sqrt(np.mean(np.sum((now - before - roots) ** 2, axis=-1), axis=0)) / LAG
+        tracker.get_to_know(Wearer(now, np.clip(speeds / LIVELY, CALMEST, 1.5)))
         self._last: PerformedFrame | None = None
         self._before: Array | None = None
         self._last_time, self._seen_time = 0.0, 0.0
@@ -91,29 +94,31 @@ class CameraPerformance:
             progress(number + 1, len(steps))
         return found
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _posed(self, moment: Moment, at: float) -> PerformedFrame | None:
-        sighting = moment.sighting
+        sighting, rig = moment.sighting, self.tracker.rig
         if np.sum(sighting.is_seen) >= FEWEST:
             self._seen_time = at
         elif self._last is None:
             return None
         for pair in moment.exchanged:
             self.performance.exchange(*pair)
-        glimpses = glimpses_of(self.tracker.rig, sighting)
-        guesses = None if self._last is None else self._guesses(sighting, at)
+        expected = None if self._last is None else self._expected(at)
+        glimpses, guesses = list[Glimpse](), None if expected is None else np.full_like(expected, np.nan)
+        for camera, pixels in zip(rig.cameras, sighting.pixels, strict=True):
+            lone = np.flatnonzero(np.isfinite(pixels[:, 0]) & ~sighting.is_placed)  # seen by a single camera
+            for marker, (x, y) in zip(lone.tolist(), camera.straightened(pixels[lone]).tolist(), strict=True):
+                glimpses.append(Glimpse(marker, camera.pinhole, (x, y)))
+            if guesses is not None and expected is not None:  # on its ray, nearest to the body's
+                rays, centre = camera.rays(pixels[lone]), camera.pinhole.centre
+                along = np.sum((expected[lone] - centre) * rays, axis=1, keepdims=True)
+                guesses[lone] = centre + along * rays
+        if guesses is not None:
+            self._placed_time = np.where(sighting.is_placed, at, self._placed_time)
+            guesses[at - self._placed_time > GUESSED_FOR] = np.nan  # not for long: depths from guesses drift
         self._before = None if self._last is None else self._last.markers
         frame = self.performance.step(sighting.points, glimpses=glimpses, guesses=guesses, at=at)
         self._last, self._last_time = frame, at
         return frame
-
-    def _guesses(self, sighting: Sighting, at: float) -> Float[Array, "markers 3"]:
-        """Guessed positions of markers seen by one camera; not for long, because depths from guesses drift."""
-        self._placed_time = np.where(sighting.is_placed, at, self._placed_time)
-        guesses = guesses_of(self.tracker.rig, sighting, self._expected(at))
-        guesses[at - self._placed_time > GUESSED_FOR] = np.nan
-        return guesses
 
     def _expected(self, at: float) -> Float[Array, "markers 3"]:
         """The body's predicted marker positions."""
@@ -123,47 +128,3 @@ class CameraPerformance:
         frames = (at - self._last_time) * self.performance.fps
         moved = self._last.markers - self._before
         return np.asarray(self._last.markers + CARRIED_ON * min(frames, 3.0) * moved)
-
-    def _library_layouts(self) -> Float[Array, "layouts markers 3"]:
-        examples = examples_of(self.performance.prior)
-        places, _ = examples.every(max(1, len(examples) // LAYOUTS)).markers(self.performance.handles)
-        return np.asarray(places)
-
-
-def wearer_of(performance: Performance, shapes: int = SHAPES) -> Wearer:
-    """Marker statistics of a library: their positions in its poses, and their movement relative to the root."""
-    examples = examples_of(performance.prior)
-    some = examples.every(max(1, len(examples) // shapes))
-    now, before = some.markers(performance.handles)
-    roots = (some.q[:, :3] - some.before[:, :3])[:, None]
-    speeds = np.sqrt(np.mean(np.sum((now - before - roots) ** 2, axis=-1), axis=0)) / LAG
-    return Wearer(now, np.clip(speeds / LIVELY, CALMEST, 1.5))
-
-
-def glimpses_of(rig: Rig, sighting: Sighting) -> list[Glimpse]:
-    """Markers seen by a single camera, as undistorted pixels."""
-    found = []
-    for camera, pixels, markers in _lone(rig, sighting):
-        for marker, (x, y) in zip(markers.tolist(), camera.straightened(pixels).tolist(), strict=True):
-            found.append(Glimpse(marker, camera.pinhole, (x, y)))
-    return found
-
-
-def guesses_of(
-    rig: Rig, sighting: Sighting, expected: Float[Array, "markers 3"]
-) -> Float[Array, "markers 3"]:
-    """Guessed positions of markers seen by a single camera: on its ray, nearest to the body's; else NaN."""
-    found = np.full_like(expected, np.nan)
-    for camera, pixels, markers in _lone(rig, sighting):
-        rays, centre = camera.rays(pixels), camera.pinhole.centre
-        along = np.sum((expected[markers] - centre) * rays, axis=1, keepdims=True)
-        found[markers] = centre + along * rays
-    return found
-
-
-def _lone(rig: Rig, sighting: Sighting) -> Iterator[tuple[LensCamera, Array, Array]]:
-    """Each camera that sees markers without a position, with their pixels and indices."""
-    for camera, pixels in zip(rig.cameras, sighting.pixels, strict=True):
-        markers = np.flatnonzero(np.isfinite(pixels[:, 0]) & ~sighting.is_placed)
-        if len(markers):
-            yield camera, pixels[markers], markers

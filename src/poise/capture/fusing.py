@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -90,15 +89,11 @@ class Feed:
         at = [skeleton.index(joint) for joint in self.joints]
         places = uncertainty.places.reshape(len(skeleton), 3, len(skeleton), 3)
         own = uncertainty.turns[at] if self.gives == TURNS else places[at, :, at]
-        if self.camera is not None:
-            x, y, z = (
-                np.asarray(solution.positions)[at] @ self.camera.rotation.T + self.camera.translation
-            ).T
+        if (camera := self.camera) is not None:
+            x, y, z = (np.asarray(solution.positions)[at] @ camera.rotation.T + camera.translation).T
             zero, depth = np.zeros_like(z), np.maximum(z, 0.1)
-            into = np.stack(
-                [np.stack([1 / depth, zero, -x / depth**2]), np.stack([zero, 1 / depth, -y / depth**2])]
-            )
-            seen = self.camera.focal_length * into.transpose(2, 0, 1) @ self.camera.rotation
+            into = np.array([[1 / depth, zero, -x / depth**2], [zero, 1 / depth, -y / depth**2]])
+            seen = camera.focal_length * into.transpose(2, 0, 1) @ camera.rotation
             own = seen @ own @ seen.transpose(0, 2, 1)
         return own + self.noise**2 * np.eye(own.shape[-1])
 
@@ -116,11 +111,11 @@ class FeedReport:
     used: bool
 
     def __str__(self) -> str:
-        clock = f", its clock is {self.shift:+.2f} s off" if abs(self.shift) > SHIFTED else ""
-        left_out = (
-            "" if self.used else f"; left out: {self.excess:.1f} times the allowed deviation from the others"
-        )
-        return f"{self.name}: {self.off:.3g} {self.unit} off (noise {self.noise:.3g}){clock}{left_out}"
+        words = f"{self.name}: {self.off:.3g} {self.unit} off (noise {self.noise:.3g})"
+        if abs(self.shift) > SHIFTED:
+            words += f", its clock is {self.shift:+.2f} s off"
+        left_out = f"; left out: {self.excess:.1f} times the allowed deviation from the others"
+        return words if self.used else words + left_out
 
 
 def fuse(
@@ -132,29 +127,18 @@ def fuse(
     others: Sequence[Sequence[Constraint]] = (),
 ) -> MotionSolution:
     """Fuse all sources that agree; `others` are additional constraints of every frame."""
-    beside = list(others) or [()] * frames
-    used, excess = _agreed(prior, list(feeds), np.arange(frames) / fps, beside)
-    times = np.arange(frames) / fps
+    times, beside = np.arange(frames) / fps, list(others) or [()] * frames
+    used, excess = _agreed(prior, list(feeds), times, beside)
     wanted = _wanted([feed for feed in used if feed is not None], times, beside)
     fused = solve_motion([prior], [Frame(one) for one in wanted], fps=fps)
     positions, matrices = fused.space.forward(fused.q)
     reports = []
     for feed, kept, over in zip(feeds, used, excess, strict=True):
-        own = kept or feed
-        off = own.off(fused.space.skeleton, positions, matrices, own.at(times))
-        far = np.linalg.norm(off, axis=-1)
+        own, unit = kept or feed, UNITS[feed.gives]
+        far = np.linalg.norm(own.off(fused.space.skeleton, positions, matrices, own.at(times)), axis=-1)
         typical = float(np.nanmedian(far)) if np.isfinite(far).any() else float("nan")
-        reports.append(
-            FeedReport(feed.name, UNITS[feed.gives], feed.noise, typical, over, own.shift, kept is not None)
-        )
+        reports.append(FeedReport(feed.name, unit, feed.noise, typical, over, own.shift, kept is not None))
     return replace(fused, sources=reports, notes=tuple(map(str, reports)))
-
-
-class _Verdict(NamedTuple):
-    """A source's deviation from the motion of the rest, and its corrected clock."""
-
-    excess: float
-    feed: Feed
 
 
 def _agreed(
@@ -169,19 +153,18 @@ def _agreed(
     used: list[Feed | None] = list(feeds)
     excess = [float("nan")] * len(feeds)
     while sum(feed is not None for feed in used) > 1:
-        found, kept = {}, [feed for feed in used if feed is not None]
+        found, kept = dict[int, Feed](), [feed for feed in used if feed is not None]
         starts = [solution.q for solution in _followed(prior, _wanted(kept, some, also))]
         for number, feed in enumerate(used):
             if feed is not None:
                 wanted = _wanted([other for other in kept if other is not feed], some, also)
-                found[number] = _judged(_followed(prior, wanted, starts), feed, some)
-                excess[number] = found[number].excess
-        late = [number for number, verdict in found.items() if verdict.feed is not used[number]]
-        wrong = [number for number, verdict in found.items() if verdict.excess > EXCESS and len(found) > 2]
+                excess[number], found[number] = _judged(_followed(prior, wanted, starts), feed, some)
+        late = [number for number, feed in found.items() if feed is not used[number]]
+        wrong = [number for number in found if excess[number] > EXCESS and len(found) > 2]
         if not (late or wrong):
             break
-        worst = max({*late, *wrong}, key=lambda number: found[number].excess)
-        used[worst] = found[worst].feed if worst in late else None
+        worst = max({*late, *wrong}, key=lambda number: excess[number])
+        used[worst] = found[worst] if worst in late else None
     return used, excess
 
 
@@ -194,11 +177,10 @@ def _followed(
     return [follower.step(one, start=start) for one, start in zip(wanted, given, strict=True)]
 
 
-def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> _Verdict:
-    """Compare a source with the motion of the rest."""
+def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> tuple[float, Feed]:
+    """A source's deviation from the motion of the rest, and the source with its corrected clock."""
     space, q = solutions[0].space, np.stack([solution.q for solution in solutions])
     skeleton, (positions, matrices) = space.skeleton, space.forward(q)
-
     allowed = np.linalg.inv(np.stack([feed.allowed(solution) for solution in solutions]))
 
     def over(one: Feed) -> float:
@@ -209,23 +191,20 @@ def _judged(solutions: Sequence[Solution], feed: Feed, times: Array) -> _Verdict
 
     now = over(feed)
     if feed.fixed:
-        return _Verdict(now, feed)
+        return now, feed
     moved = [replace(feed, shift=feed.shift + shift, fixed=True) for shift in SHIFTS]
     then = [over(one) for one in moved]
     best = moved[int(np.argmin(then))]
     helps = now > OFF and min(then) < BETTER * now and abs(best.shift - feed.shift) > SHIFTED
-    return _Verdict(now, best if helps else feed)
+    return now, best if helps else feed
 
 
 def _wanted(
     feeds: Sequence[Feed], times: Array, beside: Sequence[Sequence[Constraint]]
 ) -> list[list[Constraint]]:
     """The constraints of every frame."""
-    values = [feed.at(times) for feed in feeds]
-    return [
-        [
-            *beside[n],
-            *(one for feed, own in zip(feeds, values, strict=True) for one in feed.constraints(own[n])),
-        ]
-        for n in range(len(times))
-    ]
+    wanted = [list(others) for others in beside]
+    for feed in feeds:
+        for own, values in zip(wanted, feed.at(times), strict=True):
+            own += feed.constraints(values)
+    return wanted

@@ -12,7 +12,6 @@ from collections.abc import Mapping
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from types import TracebackType
 from typing import Annotated
 
 import msgspec
@@ -54,9 +53,7 @@ class Journal:
     def __enter__(self) -> Journal:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self.close()
 
     def add(self, frame: Solution | Pose, at: float) -> None:
@@ -65,7 +62,18 @@ class Journal:
             return
         pose = frame if isinstance(frame, Pose) else frame.pose
         if self._file is None:
-            self._file = self._begun(self._path, pose.skeleton)
+            make_folder(self._path.parent)
+            try:
+                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+            except OSError as error:
+                raise FileAccessError(f"cannot write {self._path}: {error.strerror or error}") from error
+            try_lock(self._file)
+            body = pose.skeleton
+            head = Head(
+                list(body.names), body.parents.tolist(), body.offsets.tolist(), list(body.orders),
+                dict(body.role_overrides), self._fps,
+            )  # fmt: skip
+            self._waiting = msgspec.json.encode(head) + b"\n"
         row = np.concatenate([[at], pose.root_position, pose.rotations.ravel()])
         self._write(row.astype("<f8").tobytes())
 
@@ -85,27 +93,12 @@ class Journal:
         with suppress(OSError):
             self._waiting = self._waiting[os.write(self._file, self._waiting) :]
 
-    def _begun(self, path: Path, skeleton: Skeleton) -> int:
-        make_folder(path.parent)
-        try:
-            file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
-        except OSError as error:
-            raise FileAccessError(f"cannot write {path}: {error.strerror or error}") from error
-        try_lock(file)
-        head = Head(
-            list(skeleton.names), skeleton.parents.tolist(), skeleton.offsets.tolist(), list(skeleton.orders),
-            dict(skeleton.role_overrides), self._fps,
-        )  # fmt: skip
-        self._waiting = msgspec.json.encode(head) + b"\n"
-        return file
-
 
 def brought_back(output: Path) -> tuple[Path, int] | None:
     """Recover an interrupted take of an earlier performance: its new file, and its frames."""
     journal = journal_of(output)
     begun = journal.is_file() and journal.stat().st_size > 0  # an empty one was interrupted before its header
-    motion = cut_off(journal) if begun else None
-    if motion is None:
+    if not begun or (motion := cut_off(journal)) is None:
         return None
     tried = (output.with_stem(f"{output.stem}-recovered{number or ''}") for number in count())
     target = next(path for path in tried if not path.exists())

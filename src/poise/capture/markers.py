@@ -12,7 +12,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.capture.calibration import Calibration, calibrate
-from poise.capture.filling import Filled, fill
 from poise.capture.matching import MatchedTake
 from poise.capture.tracking import (
     ASIS,
@@ -31,7 +30,7 @@ from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import extensions, write
 from poise.formats.c3d import write_filled
 from poise.formats.files import make_folder
-from poise.motion.gaps import gaps_of, runs, spline_errors
+from poise.motion.gaps import Gap, SplineErrors, gaps_of, runs, spline_errors, spline_filled
 from poise.motion.marker_names import sides_swapped
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
@@ -48,11 +47,15 @@ Learner = Callable[[Sequence[Motion]], Prior]
 
 SHORTEST = 0.5  # seconds: shortest run of such frames
 LEAST_LEARNED = 1.0  # seconds of them in total, for a style
+FITTING = "fitting the body"
 NOWHERE_NEAR = 0.3  # metres from the body's marker: the point belongs to something else
 WORST_FIT = 0.025  # metres, rms, between body and markers: above this the fit is rejected
 LEARNED_PART = 2 / 3  # share of a well-seen part that a prior learns when it is tested on the rest ...
 LONGEST_CHECK = 3.0  # ... for at most this many seconds ...
 RUN_UP = 10  # ... after this many frames in which all is seen
+SHORT = 0.1  # seconds: longest gap for the spline alone; from twice that the model has its full weight
+LEAST_LEFT = 0.3  # share of the model's variance that remains even next to a seen point
+FADING = 0.4  # seconds: time constant of a marker's offset from the model
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
 """Settings for the style of a take: markers determine the up direction, so the style need not."""
 
@@ -152,11 +155,8 @@ def tracker_of(
     progress: NamedProgress = lambda _what, _done, _all: None,
 ) -> tuple[MarkerTracker, tuple[str, ...]]:
     """A tracker of the performer of a take, on their own body, and notes for the user."""
-    calibration = fit_body(
-        take, prior, progress=lambda share: progress("fitting the body", int(100 * share), 100)
-    )
-    notes: tuple[str, ...] = ()
-    confidence = USUAL
+    calibration = fit_body(take, prior, progress=lambda share: progress(FITTING, int(100 * share), 100))
+    notes, confidence = tuple[str, ...](), USUAL
     if prior is None:
         prior, notes = learned_prior(take, calibration, learner, progress)
         if prior is not None:
@@ -169,7 +169,8 @@ def fit_body(
     take: MatchedTake, prior: Prior | None = None, *, progress: ShareProgress = lambda _: None
 ) -> Calibration:
     """The performer's body from a full set of markers: the prior's, or the default, at their size."""
-    if not np.isfinite(take.markers.points).all(axis=2).any():
+    points = take.markers.points
+    if not np.isfinite(points).all(axis=2).any():
         raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
     if sides_swapped(take.markers):
         raise InvalidValueError(
@@ -177,11 +178,8 @@ def fit_body(
             "faces forward by its waist and feet. Swap them in a mapping file, or check which axis is up",
             settings=("map", "up"),
         )
-    space = prior.space if prior is not None else PoseSpace(template())
-    start = prior.mean if prior is not None else None
-    return calibrate(
-        space, take.layout, take.markers.points, start=start, loose=take.loose, progress=progress
-    )
+    space, start = (PoseSpace(template()), None) if prior is None else (prior.space, prior.mean)
+    return calibrate(space, take.layout, points, start=start, loose=take.loose, progress=progress)
 
 
 def learned_prior(
@@ -207,41 +205,35 @@ def learn_style(clips: Sequence[Motion]) -> StylePrior:
 
 
 def confidence_of(take: MatchedTake, calibration: Calibration, learner: Learner) -> Confidence:
-    """The calibration of a prior of this take: one from the start of its longest well-seen part, tested on the rest."""
+    """The calibration of a prior of this take: one from the start of its longest well-seen part, tested on the rest.
+
+    It compares the prediction errors of hidden markers with the deviations that are claimed for them.
+    """
     part = max(well_seen(take.markers), key=lambda part: part.stop - part.start)
-    (clip,) = complete_clips(
-        replace(take, markers=take.markers[part], unlabelled=take.unlabelled[part]), calibration
-    )
+    longest = replace(take, markers=take.markers[part], unlabelled=take.unlabelled[part])
+    (clip,) = complete_clips(longest, calibration)
     points = take.markers.points[part][:: round(take.markers.fps / clip.fps)]
     first = round(LEARNED_PART * len(clip))
     last = min(len(clip), first + round(LONGEST_CHECK * clip.fps))
     if first / clip.fps < LEAST_LEARNED:
         return USUAL
     prior, rng = learner([clip[:first]]), np.random.default_rng(0)
-    errors: dict[float, list[Array]] = {}
+    errors: dict[float, list[Array]] = {share: [] for share in SHARES}
     for share in SHARES:
         for _ in range(DRAWS):
-            hidden = rng.permutation(points.shape[1])[: round(share * points.shape[1])]
+            hidden, found = rng.permutation(points.shape[1])[: round(share * points.shape[1])], []
             tracker = MarkerTracker(prior, calibration, fps=clip.fps, confidence=ASIS)
-            errors.setdefault(share, []).append(_errors_over_claims(tracker, points[:last], first, hidden))
+            for number in range(max(0, first - RUN_UP), last):
+                seen = points[number].copy()
+                if number >= first:
+                    seen[hidden] = np.nan
+                frame = tracker.step(seen)
+                if number >= first:
+                    off = np.linalg.norm(frame.markers - points[number], axis=1)
+                    found.append((off / frame.sigmas)[hidden])
+            ratios = np.concatenate(found)
+            errors[share].append(ratios[np.isfinite(ratios)])
     return confidence_from(errors)
-
-
-def _errors_over_claims(
-    tracker: MarkerTracker, points: Float[Array, "frames markers 3"], first: int, hidden: Array
-) -> Float[Array, "n"]:
-    """For markers hidden from a frame on: the ratio of their prediction error to the claimed deviation."""
-    found = []
-    for number in range(max(0, first - RUN_UP), len(points)):
-        seen = points[number].copy()
-        if number >= first:
-            seen[hidden] = np.nan
-        frame = tracker.step(seen)
-        if number >= first:
-            off = np.linalg.norm(frame.markers - points[number], axis=1)
-            found.append((off / frame.sigmas)[hidden])
-    ratios = np.concatenate(found)
-    return ratios[np.isfinite(ratios)]
 
 
 def complete_clips(
@@ -249,17 +241,14 @@ def complete_clips(
 ) -> list[Motion]:
     """The well-seen parts of a take as motions, at about the frame rate for styles."""
     stride = max(1, int(take.markers.fps / LEARNING_FPS))
-    fps = take.markers.fps / stride
-    tracker = MarkerTracker(BroadPrior(PoseSpace(calibration.skeleton)), calibration, fps=fps)
-    clips = []
-    parts = well_seen(take.markers)
+    fps, body, name = take.markers.fps / stride, calibration.skeleton, take.markers.name
+    tracker = MarkerTracker(BroadPrior(PoseSpace(body)), calibration, fps=fps)
+    clips, parts = [], well_seen(take.markers)
     for number, part in enumerate(parts):
         progress("solving what is well seen", number, len(parts))
         tracker.reset()
         q = np.stack([tracker.step(points).q for points in take.markers.points[part][::stride]])
-        clips.append(
-            Motion(calibration.skeleton, fps, *tracker.space.frames_from_q(q), name=take.markers.name)
-        )
+        clips.append(Motion(body, fps, *tracker.space.frames_from_q(q), name=name))
     return clips
 
 
@@ -279,6 +268,76 @@ def track(
             progress("solving poses", number, len(take))
         frames.append(tracker.step(points, take.unlabelled[number]))
     return frames
+
+
+@dataclass(frozen=True, eq=False)
+class Filled:
+    """A take without gaps, and the standard deviation per axis of filled points (metres; 0 if measured)."""
+
+    points: Float[Array, "frames markers 3"]
+    sigmas: Float[Array, "frames markers"]
+    measured: Bool[Array, "frames markers"]
+
+
+def fill(
+    measured: Float[Array, "frames markers 3"],
+    carried: Float[Array, "frames markers 3"],
+    sigmas: Float[Array, "frames markers"],
+    *,
+    errors: SplineErrors,
+    fps: float,
+) -> Filled:
+    """Fill the gaps of measured points (NaN), given the model's marker positions and their uncertainty.
+
+    Inside a gap there are two estimates. The model's is where the body carries the marker, shifted by its error at the
+    gap's ends, which fades like an Ornstein-Uhlenbeck process between its two known values. The spline's error is
+    measured on the take itself (`motion.gaps`). Both have a variance, by which they are combined; only very short gaps
+    are filled by the spline alone.
+    """
+    seen = np.isfinite(measured).all(axis=2)
+    points, spread = np.where(seen[..., None], measured, carried), np.where(seen, 0.0, sigmas)
+    splines = spline_filled(measured)
+    for gap in gaps_of(seen):
+        frames, m = slice(gap.start, gap.end), gap.marker
+        body = carried[:, m]
+        offset, left = _faded_offset(measured[:, m], body, gap, fps)
+        guess, variance = body[frames] + offset, np.maximum(left, LEAST_LEFT) * sigmas[frames, m] ** 2
+        if np.isfinite(splines[gap.start, m]).all():
+            bends = np.diff(body[max(0, gap.start - 2) : gap.end + 2], n=2, axis=0) * fps**2
+            rough = float(np.sqrt(np.square(bends).mean())) if len(bends) else 0.0  # acceleration per axis
+            own = errors.sigma(gap, fps, acceleration=rough) ** 2
+            if not gap.closed:
+                # The body has carried the marker from the one end where it was seen; held at its last position, it
+                # would be that far off, however still it was before.
+                end = body[gap.start - 1 if gap.start > 0 else gap.end]
+                own += np.square(body[frames] - end).mean(axis=1)
+            share = variance / (variance + own)
+            if gap.closed:
+                share = np.maximum(share, np.clip(2.0 - len(gap) / (SHORT * fps), 0.0, 1.0))
+            guess = (1.0 - share)[:, None] * guess + share[:, None] * splines[frames, m]
+            variance = (1.0 - share) ** 2 * variance + share**2 * own
+        points[frames, m], spread[frames, m] = guess, np.sqrt(variance)
+    return Filled(points, spread, seen)
+
+
+def _faded_offset(
+    track: Float[Array, "frames 3"], carried: Float[Array, "frames 3"], gap: Gap, fps: float
+) -> tuple[Float[Array, "gap 3"], Float[Array, "gap"]]:
+    """The model's error inside a gap, interpolated from both ends, and the remaining share of its variance."""
+    count = len(gap)
+    before = np.exp(-np.arange(1, count + 1) / (FADING * fps)) * (gap.start > 0)
+    after = np.exp(-np.arange(count, 0, -1) / (FADING * fps)) * (gap.end < len(track))
+    whole = np.maximum(1.0 - (before * after) ** 2, 1e-9)
+    first, last = before * (1.0 - after**2) / whole, after * (1.0 - before**2) / whole
+    offset = np.zeros((count, 3))
+    if gap.start > 0:
+        offset += first[:, None] * (track[gap.start - 1] - carried[gap.start - 1])
+    if gap.end < len(track):  # where the model leads on to, as if the marker were not seen there
+        led_on = carried[gap.end - 1]
+        led_on = 2.0 * led_on - carried[gap.end - 2] if gap.end >= 2 else led_on
+        offset += last[:, None] * (track[gap.end] - led_on)
+    left = 1.0 - (before**2 + after**2 - 2.0 * (before * after) ** 2) / whole
+    return offset, np.maximum(left, 0.0)
 
 
 def fill_gaps(capture: Capture) -> Filled:
@@ -301,14 +360,7 @@ def filled_markers(capture: Capture, filled: Filled, *, unsure: bool = False) ->
     residuals = np.zeros(own.shape) if markers.residuals is None else np.nan_to_num(markers.residuals)
     if not np.any(residuals > 0):
         residuals = np.where(added, np.maximum(filled.sigmas, 1e-4), residuals)
-    return Markers(
-        markers.labels,
-        points,
-        markers.fps,
-        np.where(own | added, residuals, np.nan),
-        markers.name,
-        markers.origin,
-    )
+    return replace(markers, points=points, residuals=np.where(own | added, residuals, np.nan))
 
 
 def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
@@ -326,17 +378,16 @@ def summary(capture: Capture, filled: Filled | None = None) -> dict[str, Any]:
         "notes": list(capture.notes),
     }
     if filled is not None:
-        gaps = list(gaps_of(filled.measured))
-        hidden = ~filled.measured
+        gaps, hidden = list(gaps_of(filled.measured)), ~filled.measured
+        flagged = hidden & (filled.sigmas > UNSURE)
+        sigma = 1000 * float(np.median(filled.sigmas[hidden])) if hidden.any() else 0.0
         report |= {
             "gaps": len(gaps),
             "longest_gap_s": round(max((len(gap) for gap in gaps), default=0) / markers.fps, 3),
             "filled_points": int((hidden & (filled.sigmas <= UNSURE)).sum()),
-            "flagged_points": int((hidden & (filled.sigmas > UNSURE)).sum()),
-            "flagged_frames": np.flatnonzero((hidden & (filled.sigmas > UNSURE)).any(axis=1)).tolist(),
-            "median_sigma_mm": round(1000 * float(np.median(filled.sigmas[hidden])), 2)
-            if hidden.any()
-            else 0.0,
+            "flagged_points": int(flagged.sum()),
+            "flagged_frames": np.flatnonzero(flagged.any(axis=1)).tolist(),
+            "median_sigma_mm": round(sigma, 2),
         }
     return report
 
@@ -357,14 +408,9 @@ def save_report(capture: Capture, path: Path) -> Path:
     from poise import pictures
     from poise.pictures.marker_report import draw_marker_report
 
-    filled = fill_gaps(capture)
+    filled, labels = fill_gaps(capture), capture.take.markers.labels
     image = draw_marker_report(
-        capture.motion,
-        capture.take.markers.labels,
-        filled.points,
-        filled.sigmas,
-        measured=filled.measured,
-        unsure=UNSURE,
+        capture.motion, labels, filled.points, filled.sigmas, measured=filled.measured, unsure=UNSURE
     )
     make_folder(path.parent)
     return pictures.save(image, path)

@@ -23,19 +23,23 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.capture.calibration import FEWEST_MARKERS
-from poise.capture.geometry_matching import Match, match_by_geometry
 from poise.capture.sources import UNLABELLED, of_subject, picked, read_markers
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.tables import Named, Read, read_declared
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
 from poise.motion.marker_names import known_marker
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
-from poise.skeleton.pose_space import Handle
+from poise.priors.broad import BroadPrior
+from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.solvers.constraints import handle_from
+from poise.solvers.constraints import Position, handle_from
+from poise.solvers.solve import Solver
 from poise.types import Array
 from poise.vision.colours import hue_of
 
@@ -47,10 +51,24 @@ LOCOMOTION = (
 WITH_HEAD = (*LOCOMOTION, "forehead")
 """The same with the head, which they added for boxing."""
 
-RIGID = 0.02  # metres: largest variation of distances within one body part
+_STEADY = 0.02  # metres: largest variation of distances within one body part
 _LOOKED_AT = 300  # frames examined for common movement
 _ON_SKIN = {"left_waist": ("LFWT",), "right_waist": ("RFWT",), "forehead": ("LFHD", "RFHD")}
 _PLACE = "joint, role or marker of the 41-marker set"
+
+RIGID = 0.008  # metres: variation of distances within one rigid cluster
+TRIED = 6  # frames, besides the tallest, in which a person may stand
+HEADINGS = 8
+STARTS = 12  # starts with the nearest landmarks, of all headings and arm positions
+# Radians: lowering of the upper arms and bending of the forearms.
+ARMS = (0.0, 0.0), (1.2, 0.0), (-1.2, 0.0), (0.9, 1.8)
+ROUNDS, MORE_ROUNDS, KEPT = 3, 6, 5
+FRAMES = 12  # frames that a candidate must explain
+NEAR = 0.03  # metres: tolerance of the markers
+CHANGES = 0.004  # metres by which a marker must move less on a neighbouring segment to be reassigned
+SURE = 0.02  # metres: largest movement of a marker on its segment
+HONEST = 0.03  # metres, root mean square over all markers: above this the match is rejected
+FEWEST = 20  # smallest number of markers for a unique match
 
 Places = Mapping[str, Handle | str]
 """Labels to names of places, or to points on joints."""
@@ -90,11 +108,8 @@ class _MappingFile:
 def read_mapping(path: Path) -> dict[str, Handle | str]:
     """Labels to names of places or, if the joint is given, to points on it."""
     file = read_declared(_MappingFile, path)
-    joints = {label: Handle(joint) for label, joint in file.joints.items()}
-    named = {
-        label: place if isinstance(place, str) else place.handle for label, place in file.markers.items()
-    }
-    return named | joints
+    named = {label: at if isinstance(at, str) else at.handle for label, at in file.markers.items()}
+    return named | {label: Handle(joint) for label, joint in file.joints.items()}
 
 
 def read_hues(path: Path) -> dict[str, float]:
@@ -131,12 +146,7 @@ def known_places(labels: Sequence[str], skeleton: Skeleton) -> dict[str, str]:
 
 
 def read_take(
-    path: Path,
-    skeleton: Skeleton,
-    *,
-    subject: str | None = None,
-    mapping: Path | None = None,
-    **options: Any,
+    path: Path, skeleton: Skeleton, *, subject: str | None = None, mapping: Path | None = None, **options: Any
 ) -> MatchedTake:
     """Read a take (C3D, TRC or CSV) and match it to a skeleton; `options` are the reader's (units, up)."""
     table = read_mapping(mapping) if mapping is not None else {}
@@ -155,34 +165,27 @@ def match(
 
     With fewer than `fewest` known labels, the points themselves say where they are.
     """
-    named, given = (
-        [label for label in recording.labels if not label.startswith(UNLABELLED)],
-        dict(mapping or {}),
-    )
+    named = [label for label in recording.labels if not label.startswith(UNLABELLED)]
+    unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
+    given = dict(mapping or {})
     for label in given:
         if label not in named:
             raise UnknownNameError("marker (named in the mapping file)", label, named)
-    by_name = known_places([label for label in named if label not in given], skeleton)
-    known = _placed({**by_name, **given}, skeleton, samples)
+    places = {**known_places([label for label in named if label not in given], skeleton), **given}
+    known = _placed(places, skeleton, samples)
     if len(known) < fewest:
-        return _by_geometry(recording, skeleton, named, [*known], fewest)
-    carried = _carried_along(recording, known, [label for label in named if label not in known])
-    every = {**known, **carried}
-    labels = [label for label in recording.labels if label in every]
-    on_joints = {*skeleton.roles, *skeleton.names}
-    loose = [label for label, place in given.items() if isinstance(place, Handle)]
-    loose += [label for label, place in {**by_name, **given}.items() if place in on_joints]
-    unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
-    return MatchedTake(
-        picked(recording, [recording.labels.index(label) for label in labels], labels),
-        {label: every[label] for label in labels},
-        (*loose, *carried),
-        recording.points[:, unlabelled],
-        _in_words(named, {**by_name, **given}, carried, len(unlabelled)),
-    )
-
-
-# --- private -------------------------------------------------------------------------------------------------------
+        layout, words = _by_geometry(recording, skeleton, named, len(known), fewest)
+        loose = tuple(layout)
+    else:
+        carried = _carried_along(recording, known, [label for label in named if label not in known])
+        layout = {label: {**known, **carried}[label] for label in named if label in known or label in carried}
+        words = _in_words(named, places, carried, len(unlabelled))
+        on_joints = {*skeleton.roles, *skeleton.names}
+        by_joint = [label for label, at in places.items() if isinstance(at, Handle) or at in on_joints]
+        loose = (*by_joint, *carried)
+    taken = [recording.labels.index(label) for label in layout]
+    others = recording.points[:, unlabelled]
+    return MatchedTake(picked(recording, taken, list(layout)), layout, loose, others, words)
 
 
 def _placed(mapping: Places, skeleton: Skeleton, samples: Array | None) -> dict[str, Handle]:
@@ -210,55 +213,47 @@ def _placed(mapping: Places, skeleton: Skeleton, samples: Array | None) -> dict[
 
 def _carried_along(recording: Markers, layout: Mapping[str, Handle], others: list[str]) -> dict[str, Handle]:
     """Markers with unknown names, each on the joint whose markers keep their distances to it."""
-    found = {}
-    frames = np.unique(np.linspace(0, len(recording) - 1, _LOOKED_AT).astype(int))
-    points = recording.points[frames]
+    frames, found = np.unique(np.linspace(0, len(recording) - 1, _LOOKED_AT).astype(int)), {}
+    points, steadiness = recording.points[frames], dict[str, float]()
     for label in others:
         own = points[:, recording.index(label)]
-        steadiness = {}
+        steadiness.clear()
         for joint in {handle.joint for handle in layout.values()}:
             fellows = [recording.index(name) for name, handle in layout.items() if handle.joint == joint]
             distances = np.linalg.norm(points[:, fellows] - own[:, None], axis=2)
             if len(fellows) >= 2 and np.isfinite(distances).any(axis=0).all():
                 steadiness[joint] = float(np.nanstd(distances, axis=0).max())
         best = min(steadiness, key=lambda joint: steadiness[joint], default=None)
-        if best is not None and steadiness[best] < RIGID:
-            fellows_at = np.mean([h.offset for h in layout.values() if h.joint == best], axis=0)
-            x, y, z = fellows_at.tolist()
+        if best is not None and steadiness[best] < _STEADY:
+            x, y, z = np.mean([h.offset for h in layout.values() if h.joint == best], axis=0).tolist()
             found[label] = Handle(best, (x, y, z))
     return found
 
 
 def _by_geometry(
-    recording: Markers, skeleton: Skeleton, named: list[str], known: list[str], fewest: int
-) -> MatchedTake:
+    recording: Markers, skeleton: Skeleton, named: list[str], known: int, fewest: int
+) -> tuple[dict[str, Handle], tuple[str, ...]]:
     """Match a recording with uninformative labels by the geometry and movement of its points."""
-    numbers = [recording.labels.index(label) for label in named]
     try:
-        found = match_by_geometry(skeleton, recording.points[:, numbers])
+        found = match_by_geometry(skeleton, recording.points[:, [recording.labels.index(n) for n in named]])
     except InvalidValueError as error:
         shown = ", ".join(named[:8]) + (", ..." if len(named) > 8 else "")
         raise InvalidValueError(
-            f"{recording.name}: {len(known)} of {len(named)} marker labels are known and {fewest} are needed; "
+            f"{recording.name}: {known} of {len(named)} marker labels are known and {fewest} are needed; "
             f"the labels are {shown or '(none)'}; a mapping file says what each is, such as "
             f'[markers] "Head1" = "LFHD"; known: {", ".join(OPTICAL_LABELS)}; {error}',
             settings=("map",),
         ) from error
-    smaller = skeleton.height / found.skeleton.height
-    layout = {
-        label: Handle(handle.joint, tuple(smaller * np.array(handle.offset)))
-        for label, handle, sure in zip(named, found.handles(), found.sure, strict=True)
-        if sure
-    }
-    kept = [number for number, label in zip(numbers, named, strict=True) if label in layout]
-    unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
-    return MatchedTake(
-        picked(recording, kept, list(layout)),
-        layout,
-        tuple(layout),
-        recording.points[:, unlabelled],
-        _geometry_in_words(named, found, skeleton),
-    )
+    smaller, layout, on = skeleton.height / found.skeleton.height, {}, dict[str, list[str]]()
+    for label, j, offset, motion in zip(named, found.joints, found.offsets, found.motion, strict=True):
+        if motion <= SURE:  # it moves with its segment
+            layout[label] = Handle(found.skeleton.names[j], tuple(smaller * offset))
+            on.setdefault(layout[label].joint, []).append(f"{label} ({1000 * motion:.0f} mm)")
+    words = [f"{len(layout)} of {len(named)} markers by geometry, since their labels are not known"]
+    words += [f"on {joint}: {', '.join(on[joint])}" for joint in skeleton.names if joint in on]
+    if left_out := [label for label in named if label not in layout]:
+        words.append(f"left out, since they move on every body part: {', '.join(left_out)}")
+    return layout, tuple(words)
 
 
 def _in_words(
@@ -277,16 +272,163 @@ def _in_words(
     return (*words, *([f"{unlabelled} points without a label may be anyone's"] if unlabelled else []))
 
 
-def _geometry_in_words(named: list[str], found: Match, skeleton: Skeleton) -> tuple[str, ...]:
-    """A line per body part: its markers, and the movement of each on it in millimetres."""
-    words = [f"{int(found.sure.sum())} of {len(named)} markers by geometry, since their labels are not known"]
-    for joint in np.unique(found.joints[found.sure]).tolist():
-        own = [
-            f"{label} ({1000 * motion:.0f} mm)"
-            for label, on, motion, sure in zip(named, found.joints, found.motion, found.sure, strict=True)
-            if on == joint and sure
+@dataclass(frozen=True, eq=False)
+class Match:
+    """For every marker its joint, its position on it, and its movement there (metres)."""
+
+    joints: Int[Array, "markers"]
+    offsets: Float[Array, "markers 3"]
+    motion: Float[Array, "markers"]
+    skeleton: Skeleton
+
+
+def match_by_geometry(skeleton: Skeleton, points: Float[Array, "frames markers 3"]) -> Match:
+    """Match unlabelled markers to the mannequin's segments; raise if the points do not determine it.
+
+    A mannequin wears the 41-marker set as landmarks. A few frames are tried, each scaled to a person as tall as its
+    markers: alternately, markers are assigned to their nearest landmarks and the body is posed to bring these landmarks
+    to their markers, from several headings and arm positions (an articulated iterative closest point). The best
+    candidates must then explain other frames of the take with the markers fixed to their segments, and the one with the
+    least marker movement is kept. Finally a marker belongs to the segment it moves least on; markers with constant
+    mutual distances belong to one segment.
+    """
+    whole = points[np.isfinite(points).all(axis=(1, 2))]
+    if len(whole) < 2 or points.shape[1] < FEWEST:
+        raise InvalidValueError(
+            f"matching by geometry needs at least {FEWEST} markers that are seen together; got {points.shape[1]} "
+            f"markers and {len(whole)} frames in which all are seen"
+        )
+    clusters = rigid_clusters(whole)
+    # The person may stand where the markers are tallest, else in some frame spread over the take.
+    tallest = int(np.argmax(np.ptp(whole[..., 1], axis=1)))
+    tried = whole[np.unique(np.r_[_spread(len(whole), TRIED), tallest])]
+    candidates = [found for frame in tried for found in _candidates(skeleton, frame, clusters)]
+    candidates = sorted(candidates, key=lambda candidate: candidate.cost)[:KEPT]
+    chosen = whole[_spread(len(whole), FRAMES)]
+    best = min((one.matched(chosen) for one in candidates), key=lambda match: float(np.mean(match.motion)))
+    moving = float(np.sqrt(np.mean(best.motion**2)))
+    if moving > HONEST:
+        raise InvalidValueError(
+            f"the markers cannot be identified by geometry: at best they move by {1000 * moving:.0f} mm on their body "
+            "parts, where 30 would do; a mapping file says where each is",
+            settings=("map",),
+        )
+    return best
+
+
+def rigid_clusters(points: Float[Array, "frames markers 3"]) -> list[Int[Array, "_"]]:
+    """Groups of markers with constant mutual distances, largest first; single markers are their own group."""
+    from scipy.cluster.hierarchy import fcluster, linkage
+    from scipy.spatial.distance import squareform
+
+    distances = np.linalg.norm(points[:, :, None] - points[:, None], axis=3)
+    wobble = distances.std(axis=0)
+    tree = linkage(squareform(wobble, checks=False), method="complete")
+    numbers = fcluster(tree, RIGID, criterion="distance")
+    return sorted((np.flatnonzero(numbers == k) for k in np.unique(numbers)), key=len, reverse=True)
+
+
+class _Candidate:
+    """A mannequin posed among the markers of one frame."""
+
+    def __init__(self, space: PoseSpace, q: Array, points: Array, clusters: Sequence[Array]) -> None:
+        self.space, self.q, self.points, self.clusters = space, q, points, clusters
+        self.prior = BroadPrior(space, sigma=0.6)
+        self.landmarks = space.handles(list(optical_layout(space.skeleton).values()))
+
+    @property
+    def cost(self) -> float:
+        """The mean squared distance of landmarks from their markers, for a person of one metre."""
+        return float(np.mean(self._nearest(self.q)[2] ** 2)) / self.space.skeleton.height**2
+
+    def matched(self, frames: Float[Array, "n markers 3"]) -> Match:
+        """Match segments by the least movement of markers on them in other frames."""
+        q = self.posed(self.q, MORE_ROUNDS)
+        joints = self._nearest(q)[0]
+        (positions,), (turns,) = self.space.forward(q[None])
+        for _ in range(2):
+            offsets, poses = _local(positions, turns, self.points, joints), []
+            for points in frames:  # the pose moved rigidly to another frame's markers, then solved
+                turn, shift, _ = rigid_fit(self.points, points)
+                moved = q.copy()
+                moved[:3] = turn @ q[:3] + shift
+                turned = rotations.quaternion_from_matrix(turn)
+                moved[3:ROOT_SIZE] = rotations.multiply(turned, q[3:ROOT_SIZE])
+                poses.append(self._solved(moved, joints, offsets, points))
+            joints, motion = self._steadiest(np.stack(poses), frames, joints)
+        return Match(joints, _local(positions, turns, self.points, joints), motion, self.space.skeleton)
+
+    def posed(self, q: Float[Array, "size"], rounds: int) -> Float[Array, "size"]:
+        """The pose in which the landmarks are nearest to their markers, in alternating rounds."""
+        for _ in range(rounds):
+            joints, offsets, _ = self._nearest(q)
+            q = self._solved(q, joints, offsets, self.points)
+        return q
+
+    def _nearest(self, q: Float[Array, "size"]) -> tuple[Array, Array, Array]:
+        """Per marker the joint of its landmark, the landmark's position on it, and the distance."""
+        from scipy.optimize import linear_sum_assignment
+
+        there = self.space.points(q[None], self.landmarks)[0]
+        squares = np.square(self.points[:, None] - there[None]).sum(axis=2)
+        chosen = np.argmin(squares, axis=1)
+        rows, columns = linear_sum_assignment(squares)
+        chosen[rows] = columns
+        gaps = np.sqrt(squares[np.arange(len(chosen)), chosen])
+        return self.landmarks.joints[chosen], self.landmarks.offsets[chosen], gaps
+
+    def _solved(self, q: Array, joints: Array, offsets: Array, points: Array) -> Array:
+        names = self.space.skeleton.names
+        constraints = [
+            Position(Handle(names[j], (x, y, z)), point, tolerance=NEAR, name=f"marker {number}")
+            for number, (j, (x, y, z), point) in enumerate(zip(joints, offsets.tolist(), points, strict=True))
         ]
-        words.append(f"on {skeleton.names[joint]}: {', '.join(own)}")
-    if left_out := [label for label, sure in zip(named, found.sure, strict=True) if not sure]:
-        words.append(f"left out, since they move on every body part: {', '.join(left_out)}")
-    return tuple(words)
+        return Solver(self.prior, constraints).solve(q).q
+
+    def _steadiest(self, poses: Array, frames: Array, joints: Array) -> tuple[Array, Array]:
+        """The segment each marker moves least on, and that movement: its own, a neighbour, or its rigid cluster's."""
+        positions, turns = self.space.forward(poses)
+        local = np.einsum("fjba,fmjb->fmja", turns, frames[:, :, None] - positions[:, None])
+        motion = np.sqrt(np.square(local - local.mean(axis=0)).sum(axis=3).mean(axis=0))
+        every, parents = np.arange(motion.shape[1]), self.space.skeleton.parents
+        own, common = every == joints[:, None], joints.copy()
+        near = own | (every == parents[joints][:, None]) | (parents == joints[:, None])
+        for members in self.clusters:  # the segment of most markers in a rigid cluster
+            values, counts = np.unique(joints[members], return_counts=True)
+            if 2 * counts.max() > len(members):
+                common[members] = values[counts.argmax()]
+        allowed = near & np.isin(every, self.landmarks.joints) | (every == common[:, None])
+        found = np.argmin(np.where(allowed, motion + CHANGES * ~own, np.inf), axis=1)
+        return found, motion[np.arange(len(found)), found]
+
+
+def _local(positions: Array, turns: Array, points: Array, joints: Array) -> Float[Array, "markers 3"]:
+    return np.asarray(np.einsum("mba,mb->ma", turns[joints], points - positions[joints]))
+
+
+def _spread(count: int, wanted: int) -> Int[Array, "chosen"]:
+    return np.unique(np.linspace(0, count - 1, wanted).astype(np.int64))
+
+
+def _candidates(
+    skeleton: Skeleton, points: Float[Array, "markers 3"], clusters: Sequence[Int[Array, "_"]]
+) -> list[_Candidate]:
+    """The mannequin standing at the markers, at all headings, with its arms out, down, up and bent."""
+    space = PoseSpace(skeleton.scaled(float(np.ptp(points[:, 1])) / skeleton.height))
+    found, number = [], {joint: k for k, joint in enumerate(space.moving.tolist())}
+    for down, bent in ARMS:
+        maps = np.zeros((len(space.moving), 3))
+        for side, sign in (("left", -1.0), ("right", 1.0)):
+            maps[number[skeleton.index(f"{side}_upper_arm")], 2] = sign * down
+            maps[number[skeleton.index(f"{side}_forearm")], 1] = sign * bent
+        for heading in np.linspace(0.0, 2.0 * np.pi, HEADINGS, endpoint=False):
+            turn = rotations.quaternion_from_euler(np.array([heading]), "Y")
+            q = np.concatenate([np.zeros(3), turn, maps.ravel()])
+            (positions,), _ = space.forward(q[None])
+            q[:3] = points.mean(axis=0)
+            q[1] = points[:, 1].min() - positions[:, 1].min()
+            found.append(_Candidate(space, q, points, clusters))
+    best = sorted(found, key=lambda one: one.cost)[:STARTS]
+    for one in best:
+        one.q = one.posed(one.q, ROUNDS)
+    return best

@@ -230,20 +230,14 @@ class Performance(GuidedFrames):
         if self.guide is not None:
             self.guide.recent.exchange(first, second)
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     def _constraints(self, points: Array, seen: Array, glimpses: Sequence[Glimpse] = ()) -> list[Constraint]:
-        placed = [
-            Position(self._places[k], points[k], tolerance=self._noise, name=self.names[k])
-            for k in np.flatnonzero(seen)
-        ]
-        return [*placed, *(self._pixel(glimpse) for glimpse in glimpses)]
-
-    def _pixel(self, glimpse: Glimpse) -> Constraint:
-        noise, camera = self._noise, glimpse.camera
-        tolerance = None if noise is None else max(noise * camera.focal_length / 3.0, 0.5)
-        place, name = self._places[glimpse.marker], self.names[glimpse.marker]
-        return Projection(place, camera, glimpse.pixel, tolerance=tolerance, name=name)
+        noise, found = self._noise, list[Constraint]()
+        for k in np.flatnonzero(seen).tolist():
+            found.append(Position(self._places[k], points[k], tolerance=noise, name=self.names[k]))
+        for k, camera, pixel in ((one.marker, one.camera, one.pixel) for one in glimpses):
+            pixels = None if noise is None else max(noise * camera.focal_length / 3.0, 0.5)
+            found.append(Projection(self._places[k], camera, pixel, tolerance=pixels, name=self.names[k]))
+        return found
 
 
 class OrientationPerformance(GuidedFrames):
@@ -296,11 +290,8 @@ class OrientationPerformance(GuidedFrames):
 
     def _constraints(self, turned: Array, heard: Array) -> list[Orientation]:
         """Constraints: the root has its sensor's orientation, the other segments follow theirs."""
-        return [
-            Orientation(self.names[k], turned[k], tolerance=self._noise)
-            for k in np.flatnonzero(heard)
-            if k > 0
-        ]
+        names, noise = self.names, self._noise
+        return [Orientation(names[k], turned[k], tolerance=noise) for k in np.flatnonzero(heard) if k > 0]
 
 
 def motion_of(frames: Sequence[Solution], fps: float, name: str = "") -> Motion:
@@ -349,12 +340,11 @@ def _pictured(
     """Marker positions, and the rays of those seen by one camera."""
     placed = np.flatnonzero(seen)
     rays = np.array([glimpse.camera.ray(np.array(glimpse.pixel)) for glimpse in glimpses])
+    across = np.eye(3) - rays[:, :, None] * rays[:, None]
     return Seen(
         np.concatenate([placed, [glimpse.marker for glimpse in glimpses]]).astype(np.int64),
         np.concatenate([points[placed], [glimpse.camera.centre for glimpse in glimpses]]),
-        np.concatenate(
-            [np.tile(np.eye(3), (len(placed), 1, 1)), np.eye(3) - rays[:, :, None] * rays[:, None]]
-        ),
+        np.concatenate([np.tile(np.eye(3), (len(placed), 1, 1)), across]),
     )
 
 

@@ -7,20 +7,31 @@ log-likelihood minus half the squared residuals of unmet points, in units of cli
 Starts are known poses, placed at all headings so that their handles project to the pixels. For a pose and a heading the
 rays give equations linear in the root's position, with the same matrix for all poses and headings, so that thousands
 are placed at once. Every view adds its rays.
+
+A views file lists photos of one moment:
+
+    [[views]]
+    photo = "front.jpg"
+    camera = "front.toml"
+    points = { left_hand = [412, 233], right_foot = [380, 610] }
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.image_files import USUAL_FOV, Shot, check_points
-from poise.errors import InvalidValueError
-from poise.formats.camera_file import focal_from_fov
+from poise.errors import InvalidValueError, ParseError
+from poise.formats.camera_file import focal_from_fov, read_camera
+from poise.formats.files import existing_file
+from poise.formats.images import check_size, quiet_open
+from poise.formats.tables import FieldError, read_declared
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
 from poise.priors.poses import handle_positions, upright
@@ -33,6 +44,11 @@ from poise.solvers.terms import LocalGaussian
 from poise.types import Array
 from poise.vision.people.unknown_camera import level_camera
 
+if TYPE_CHECKING:
+    from PIL import Image
+
+USUAL_FOV = 50.0  # degrees, vertical, of a photo without EXIF data: a phone's main camera held level
+FILM_WIDTH = 36.0  # millimetres: long side of the film that equivalent focal lengths refer to
 PITCHES = (-10.0, 0.0, 10.0, 20.0, 30.0)  # degrees downwards: candidate pitches of an unknown camera
 ALTERNATIVES = 3
 FEWEST = 3  # smallest number of points for a pose from a photo
@@ -44,13 +60,109 @@ APART = 0.06  # metres: mean joint distance above which two poses are distinct
 ROUNDS = 4  # consecutive solves from one start
 SETTLED = 2e-3  # radians or metres: a solve that changes less is the last
 LEAN = 0.03  # radians squared: variance of the root's tilt in one solve, if the prior does not predict it
+Points = Mapping[str, Float[Array, "2"]]
 Poses = tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]
 LIMBS = tuple(
     (f"{side}_{upper}", f"{side}_{lower}", f"{side}_{end}")
     for side in ("left", "right")
     for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
 )
-_FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
+FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Shot:
+    """A photo with its points, and its camera if known."""
+
+    photo: Image.Image
+    points: Points
+    camera: Camera | None = None
+
+
+def read_photo(path: Path) -> Image.Image:
+    """Read a photo, rotated by its EXIF orientation."""
+    from PIL import Image, ImageOps, UnidentifiedImageError
+
+    try:
+        with quiet_open(existing_file(path)) as image:
+            check_size(*image.size, path)
+            image.load()
+            upright = ImageOps.exif_transpose(image)
+            upright.info["exif_focal"] = focal_from_exif(image)
+            return upright
+    except (UnidentifiedImageError, Image.DecompressionBombError) as error:
+        raise ParseError("not a photo that can be read (JPEG, PNG, WebP, ...)", path=path) from error
+    except (OSError, SyntaxError, ValueError) as error:
+        if isinstance(error, ParseError) or getattr(error, "filename", None) is not None:
+            raise
+        raise ParseError(f"the photo is damaged or truncated: {error}", path=path) from error
+
+
+def focal_from_exif(image: Image.Image) -> float | None:
+    """The focal length in pixels from a photo's EXIF data; None if they do not contain it."""
+    from PIL.ExifTags import IFD, Base
+
+    tags = image.getexif().get_ifd(IFD.Exif)
+    equivalent = tags.get(Base.FocalLengthIn35mmFilm)
+    if equivalent and float(equivalent) > 0:
+        return float(equivalent) / FILM_WIDTH * max(image.size)
+    length, density = tags.get(Base.FocalLength), tags.get(Base.FocalPlaneXResolution)
+    unit = {2: 25.4, 3: 10.0, 4: 1.0}.get(tags.get(Base.FocalPlaneResolutionUnit, 2))
+    if length and density and unit and float(length) > 0 and float(density) > 0:
+        return float(length) * float(density) / unit
+    return None
+
+
+def point_from_text(text: str) -> tuple[str, Float[Array, "2"]]:
+    """A joint and its pixel from `LeftHand=412,233`."""
+    name, equals, numbers = text.partition("=")
+    try:
+        pixel = np.array([float(number) for number in numbers.split(",")])
+    except ValueError:
+        pixel = np.empty(0)
+    if not equals or not name.strip() or pixel.shape != (2,):
+        raise InvalidValueError(
+            f"write a point as NAME=column,row in pixels, such as LeftHand=412,233; got {text!r}"
+        )
+    return name.strip(), pixel
+
+
+def check_points(points: Points, size: tuple[int, int]) -> None:
+    """Raise if a pixel is not finite or outside the photo."""
+    for name, pixel in points.items():
+        got = f"got {','.join(f'{number:g}' for number in pixel)}"
+        if not np.all(np.isfinite(pixel)):
+            raise InvalidValueError(f"the point of {name} must be two finite numbers; {got}")
+        if np.any(pixel < 0) or np.any(pixel > np.array(size)):
+            raise InvalidValueError(
+                f"the point of {name} lies outside the photo of {size[0]} x {size[1]} pixels; {got}"
+            )
+
+
+@dataclass(frozen=True, eq=False)
+class _View:
+    photo: Path
+    camera: Path
+    points: dict[str, Float[Array, "2"]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class _Views:
+    views: tuple[_View, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not self.views:
+            raise FieldError("views", "no photo is listed; expected [[views]] with photo, camera and points")
+
+
+def read_views(path: Path) -> list[Shot]:
+    """The photos of a views file, each with its camera."""
+    shots = []
+    for view in read_declared(_Views, path).views:
+        photo, camera = read_photo(view.photo), read_camera(view.camera)
+        check_points(view.points, photo.size)
+        shots.append(Shot(photo, view.points, camera))
+    return shots
 
 
 @dataclass(frozen=True, eq=False)
@@ -62,10 +174,8 @@ class View:
 
     def constraints(self) -> list[Projection]:
         """Constraints of the handles to the rays through their pixels."""
-        return [
-            Projection(name, self.camera, pixel, name=f"point of {name}")
-            for name, pixel in self.points.items()
-        ]
+        points = self.points.items()
+        return [Projection(name, self.camera, pixel, name=f"point of {name}") for name, pixel in points]
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
@@ -108,11 +218,15 @@ def pose_from_shots(
         )
     focal = focal_of(shots[0], fov)
     pitches = PITCHES if pitch is None else (pitch,)
-    found = [
-        _standing(one)
-        for degrees in pitches
-        for one in explain(model, [View(level_camera(shots[0].photo.size, focal, degrees), shots[0].points)])
-    ]
+    found = []
+    for degrees in pitches:
+        camera = level_camera(shots[0].photo.size, focal, degrees)
+        for one in explain(model, [View(camera, shots[0].points)]):
+            # The same picture with the body on the floor at the origin: body and camera move together.
+            shift, q = -np.array([one.q[0], one.space.forward(one.q)[0][:, 1].min(), one.q[2]]), one.q.copy()
+            q[:3] += shift
+            moved = replace(camera, translation=camera.translation - camera.rotation @ shift)
+            found.append(replace(one, q=q, views=[replace(one.views[0], camera=moved)]))
     return told_apart(sorted(found, key=lambda one: -one.posterior))[:alternatives]
 
 
@@ -123,24 +237,8 @@ def focal_of(shot: Shot, fov: float | None) -> float:
     return focal_from_fov(USUAL_FOV if fov is None else fov, shot.photo.height)
 
 
-def _standing(one: Explanation) -> Explanation:
-    """The same picture with the body on the floor at the origin: body and camera move together."""
-    positions = one.space.forward(one.q)[0]
-    shift = -np.array([one.q[0], positions[:, 1].min(), one.q[2]])
-    q = one.q.copy()
-    q[:3] += shift
-    cameras = [view.camera for view in one.views]
-    moved = [replace(one, translation=one.translation - one.rotation @ shift) for one in cameras]
-    views = [replace(view, camera=camera) for view, camera in zip(one.views, moved, strict=True)]
-    return replace(one, q=q, views=views)
-
-
 def explain(
-    model: Model,
-    views: Sequence[View],
-    *,
-    starts: int = STARTS,
-    first: Float[Array, "size"] | None = None,
+    model: Model, views: Sequence[View], *, starts: int = STARTS, first: Float[Array, "size"] | None = None
 ) -> list[Explanation]:
     """Distinct poses that explain the points of all views, likeliest first, after the one from `first` if given."""
     space = space_of(model)
@@ -148,8 +246,7 @@ def explain(
     if len({constraint.at.joint for constraint in constraints}) < 2:
         raise InvalidValueError("give image points for at least two joints; three or four determine a pose")
     run = _ImageRun(model, space, constraints, views)
-    maps, ups = known_poses(model)
-    q, off = placed(space, maps, ups, views)
+    q, off = placed(space, *known_poses(model), views)
     found = [run(start) for start in _spread(space, q, off, starts)]
     if found:
         best = max(found, key=lambda one: one.posterior)
@@ -163,15 +260,9 @@ class _ImageRun:
     """Solves from one start after another."""
 
     def __init__(
-        self,
-        model: Model,
-        space: PoseSpace,
-        constraints: Sequence[Projection],
-        views: Sequence[View],
+        self, model: Model, space: PoseSpace, constraints: Sequence[Projection], views: Sequence[View]
     ) -> None:
-        self._space = space
-        self._views = views
-        self._prior = prior_of(model)
+        self._space, self._views, self._prior = space, views, prior_of(model)
         self._solver: Solver | None = Solver(model, constraints)
         if self._prior is not None and not self._solver.resumes:
             handles = space.handles([constraint.at for constraint in constraints])
@@ -179,32 +270,12 @@ class _ImageRun:
             self._problem, self._solver = self._solver.problem, None
 
     def __call__(self, start: Float[Array, "size"]) -> Explanation:
-        q = start
+        q, seen = start, []
         for _ in range(ROUNDS):
             before, solution = q, self._once(q)
             q = solution.q
             if np.abs(q - before).max() < SETTLED:
                 break
-        return self._explanation(solution)
-
-    def _once(self, q: Float[Array, "size"]) -> Solution:
-        if self._solver is not None:
-            self._solver.resume(q)
-            return self._solver.solve(q)
-        pull, precision = self._local(q, (1.0,))
-        up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[
-            1
-        ]  # the root keeps its tilt, and turns freely about it
-        precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] += (np.eye(3) - np.outer(up, up)) / LEAN
-        covariance = np.linalg.inv(precision)
-        mean = q[ROOT_SIZE:] + (covariance @ pull)[ROOT_FREEDOMS:]
-        q = self._problem.start(q)
-        status, steps, errors = self._problem.run(q, mean, covariance)
-        left = partial(self._problem.residuals, errors)
-        return Solution(q, self._space, left, STATUSES[status], steps, 0.0, self._prior)
-
-    def _explanation(self, solution: Solution) -> Explanation:
-        q, seen = solution.q, []
         for view in self._views:
             joints = self._space.handles(list(view.points)).joints
             pixels = view.camera.project(self._space.forward(q)[0][joints])
@@ -212,6 +283,21 @@ class _ImageRun:
         distances = np.nan_to_num(np.concatenate(seen), nan=1e6)
         posterior = (solution.log_likelihood or 0.0) - 0.5 * float(np.square(distances / PIXELS).sum())
         return extended(Explanation, solution, posterior=posterior, distances=distances, views=self._views)
+
+    def _once(self, q: Float[Array, "size"]) -> Solution:
+        if self._solver is not None:
+            self._solver.resume(q)
+            return self._solver.solve(q)
+        pull, precision = self._local(q, (1.0,))
+        # The root keeps its tilt, and turns freely about the vertical.
+        up = rotations.matrix_from_quaternion(q[3:ROOT_SIZE])[1]
+        precision[3:ROOT_FREEDOMS, 3:ROOT_FREEDOMS] += (np.eye(3) - np.outer(up, up)) / LEAN
+        covariance = np.linalg.inv(precision)
+        mean = q[ROOT_SIZE:] + (covariance @ pull)[ROOT_FREEDOMS:]
+        q = self._problem.start(q)
+        status, steps, errors = self._problem.run(q, mean, covariance)
+        left = partial(self._problem.residuals, errors)
+        return Solution(q, self._space, left, STATUSES[status], steps, 0.0, self._prior)
 
 
 def _spread(
@@ -260,7 +346,7 @@ def flipped(
     upper, lower, end = (space.forward(q)[0][space.skeleton.index(role)] for role in limb)
     ray = upper - camera.centre
     ray /= np.linalg.norm(ray)
-    if max(abs((lower - upper) @ ray), abs((end - lower) @ ray)) < _FLAT:
+    if max(abs((lower - upper) @ ray), abs((end - lower) @ ray)) < FLAT:
         return None
     targets = [
         Position(role, point - 2.0 * ((point - upper) @ ray) * ray)
@@ -270,26 +356,29 @@ def flipped(
 
 
 def placed(
-    space: PoseSpace,
-    maps: Float[Array, "poses maps"],
-    ups: Float[Array, "poses 3"],
-    views: Sequence[View],
+    space: PoseSpace, maps: Float[Array, "poses maps"], ups: Float[Array, "poses 3"], views: Sequence[View]
 ) -> tuple[Float[Array, "starts size"], Float[Array, "starts"]]:
     """Every pose at every heading, at its best position; and its reprojection error in radians.
 
     `ups` are the directions of the world's up in the root's frame. Starts behind a camera come last.
     """
-    turns = _turns(ups)
+    tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
+    angles = np.arange(HEADINGS) * (2.0 * np.pi / HEADINGS)
+    about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
+    turns = np.asarray(rotations.multiply(about[None], tilts[:, None]))
     rows, offsets, points = [], [], []
     for view in views:
         handles = space.handles(list(view.points))
         local = handle_positions(space, maps, handles)
         turned = np.einsum("phab,pnb->phna", rotations.matrix_from_quaternion(turns), local)
-        across = _across(view)
+        # Two unit vectors perpendicular to each pixel's ray, in the world.
+        rays = np.stack([view.camera.ray(np.asarray(pixel)) for pixel in view.points.values()])
+        right = np.cross(rays, view.camera.rotation[1])
+        right /= np.linalg.norm(right, axis=1, keepdims=True)
+        across = np.stack([right, np.cross(rays, right)], axis=1)
         rows.append(across.reshape(-1, 3))
-        offsets.append(
-            np.einsum("nra,phna->phnr", across, turned - view.camera.centre).reshape(*turns.shape[:2], -1)
-        )
+        gaps = np.einsum("nra,phna->phnr", across, turned - view.camera.centre)
+        offsets.append(gaps.reshape(*turns.shape[:2], -1))
         points.append((turned, view.camera))
     matrix, gaps = np.concatenate(rows), np.concatenate(offsets, axis=-1)
     if np.linalg.matrix_rank(matrix) < 3:
@@ -298,40 +387,12 @@ def placed(
     left = gaps + positions @ matrix.T
     q = np.zeros((maps.shape[0], HEADINGS, space.size))
     q[..., :3], q[..., 3:ROOT_SIZE], q[..., ROOT_SIZE:] = positions, turns, maps[:, None]
-    off = _seen_off(left, positions, points)
-    return q.reshape(-1, space.size), off.ravel()
-
-
-def _turns(ups: Float[Array, "poses 3"]) -> Float[Array, "poses headings 4"]:
-    """Root rotations with each pose's tilt, at evenly spaced headings."""
-    tilts = rotations.quaternion_between(ups, np.broadcast_to([0.0, 1.0, 0.0], ups.shape))
-    angles = np.arange(HEADINGS) * (2.0 * np.pi / HEADINGS)
-    about = np.stack([np.cos(angles / 2), 0.0 * angles, np.sin(angles / 2), 0.0 * angles], axis=-1)
-    return np.asarray(rotations.multiply(about[None], tilts[:, None]))
-
-
-def _across(view: View) -> Float[Array, "points 2 3"]:
-    """Two unit vectors perpendicular to each pixel's ray, in the world."""
-    rays = np.stack([view.camera.ray(np.asarray(pixel)) for pixel in view.points.values()])
-    right = np.cross(rays, view.camera.rotation[1])
-    right /= np.linalg.norm(right, axis=1, keepdims=True)
-    return np.stack([right, np.cross(rays, right)], axis=1)
-
-
-def _seen_off(
-    left: Float[Array, "poses headings rows"],
-    positions: Float[Array, "poses headings 3"],
-    points: Sequence[tuple[Array, Camera]],
-) -> Float[Array, "poses headings"]:
-    """The angle between handles and their rays, root mean square; infinite behind a camera."""
-    angles, start = np.zeros(left.shape[:2]), 0
+    squares, start = np.zeros(left.shape[:2]), 0  # of the angles between handles and their rays
     for turned, camera in points:
         depth = (turned + positions[:, :, None] - camera.centre) @ camera.rotation[2]
-        ahead = depth.min(axis=-1) > NEAREST
-        width = 2 * turned.shape[2]
-        missed = (
-            left[..., start : start + width].reshape(*depth.shape, 2) / np.maximum(depth, NEAREST)[..., None]
-        )
-        angles += np.where(ahead, np.square(missed).sum(axis=(-1, -2)), np.inf)
+        ahead, width = depth.min(axis=-1) > NEAREST, 2 * turned.shape[2]
+        missed = left[..., start : start + width].reshape(*depth.shape, 2)
+        missed = missed / np.maximum(depth, NEAREST)[..., None]
+        squares += np.where(ahead, np.square(missed).sum(axis=(-1, -2)), np.inf)
         start += width
-    return np.sqrt(angles / (left.shape[-1] / 2))
+    return q.reshape(-1, space.size), np.sqrt(squares / (left.shape[-1] / 2)).ravel()

@@ -21,16 +21,12 @@ from poise.capture.performance import Performance
 from poise.errors import InvalidValueError
 from poise.priors.local.examples import LAG, Examples
 from poise.priors.local.prior import LocalPrior
-from poise.skeleton.pose_space import Handle
 from poise.types import Array
 
+_LIMBS = ("upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toes")
 CANDIDATES = (
     *("forehead", "left_waist", "right_waist", "chest", "spine"),
-    *(
-        f"{side}_{part}"
-        for side in ("left", "right")
-        for part in ("upper_arm", "forearm", "hand", "thigh", "shin", "foot", "toes")
-    ),
+    *(f"{side}_{part}" for side in ("left", "right") for part in _LIMBS),
 )
 TRIAL_POSES = 1200
 RIDGE = 1e-3  # of the mean variance of a set's signals
@@ -54,13 +50,11 @@ class Placement:
 
 
 def best_placement(
-    examples: Examples,
-    count: int,
-    *,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    examples: Examples, count: int, *, progress: Callable[[int, int], None] = lambda _done, _all: None
 ) -> Placement:
     """The set of `count` markers that predicts the examples best; two of them are on the waist."""
-    trials = _Trials(examples, [name for name in CANDIDATES if _is_there(examples, name)])
+    there = {"forehead", *ALWAYS, *examples.space.skeleton.roles}
+    trials = _Trials(examples, [name for name in CANDIDATES if name in there])
     fixed = [name for name in ALWAYS if name in trials.names]
     if not len(fixed) < count <= len(trials.names):
         raise InvalidValueError(
@@ -70,13 +64,17 @@ def best_placement(
     steps = count + FINALISTS
     while len(chosen) < count:
         progress(len(chosen), steps)
-        added = min(
-            (name for name in trials.names if name not in chosen),
-            key=lambda name: trials.error([*chosen, name]),
-        )
-        chosen.append(added)
-        growth.append((added, trials.error(chosen)))
-    _swapped(trials, chosen, len(fixed))
+        others = (name for name in trials.names if name not in chosen)
+        chosen.append(min(others, key=lambda name: trials.error([*chosen, name])))
+        growth.append((chosen[-1], trials.error(chosen)))
+    best, changed = trials.error(chosen), True
+    while changed:  # exchange one marker for another as long as that helps; the trials cache what was tried
+        changed = False
+        for place in range(len(fixed), len(chosen)):
+            for name in trials.names:
+                other = [*chosen[:place], name, *chosen[place + 1 :]]
+                if name not in chosen and trials.error(other) < best - 1e-9:
+                    chosen, best, changed = other, trials.error(other), True
     finalists: list[tuple[tuple[str, ...], float]] = []
     for names in trials.best(count):
         progress(count + len(finalists), steps)
@@ -85,34 +83,31 @@ def best_placement(
     return Placement(markers, error, tuple(growth), tuple(finalists))
 
 
-def _swapped(trials: _Trials, chosen: list[str], fixed: int) -> None:
-    """Exchange one marker for another as long as that helps; the trials cache what was tried."""
-    best, changed = trials.error(chosen), True
-    while changed:
-        changed = False
-        for place in range(fixed, len(chosen)):
-            for name in trials.names:
-                other = [*chosen[:place], name, *chosen[place + 1 :]]
-                if name not in chosen and trials.error(other) < best - 1e-9:
-                    chosen, best, changed = other, trials.error(other), True
-
-
 class _Trials:
     """Signals of all candidates and the outputs to predict, for any set."""
 
     def __init__(self, examples: Examples, names: Sequence[str]) -> None:
         self.names = tuple(names)
         self._examples = examples.every(max(1, len(examples) // TRIAL_POSES))
-        self._layout: dict[str, Handle] = marker_layout(
-            examples.space.skeleton, self.names, samples=examples.space.frames_from_q(examples.q[:50])[1]
-        )
+        samples = examples.space.frames_from_q(examples.q[:50])[1]
+        self._layout = marker_layout(examples.space.skeleton, self.names, samples=samples)
         self._errors: dict[frozenset[str], float] = {}
 
     def error(self, names: Sequence[str]) -> float:
         """Mean joint error in centimetres when predicted from these markers."""
         key = frozenset(names)
-        if key not in self._errors:
-            self._errors[key] = self._held_out([self.names.index(name) for name in names])
+        if key in self._errors:
+            return self._errors[key]
+        markers, wrong = [self.names.index(name) for name in names], np.empty_like(self._joints)
+        signals = self._signals[:, markers].reshape(len(self._signals), -1)
+        signals = np.hstack([signals, np.ones((len(signals), 1))])
+        for fold in range(FOLDS):
+            own = self._folds == fold
+            gram = signals[~own].T @ signals[~own]
+            gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
+            predicted = signals[own] @ np.linalg.solve(gram, signals[~own].T @ self._joints[~own])
+            wrong[own] = predicted - self._joints[own]
+        self._errors[key] = float(100 * np.linalg.norm(wrong.reshape(len(wrong), -1, 3), axis=-1).mean())
         return self._errors[key]
 
     def best(self, count: int) -> list[tuple[str, ...]]:
@@ -125,10 +120,8 @@ class _Trials:
 
     def performed_error(self, names: Sequence[str]) -> float:
         """Mean joint error in centimetres when held-out poses are performed with these markers."""
-        held = self._folds == 0
-        performance = Performance(
-            LocalPrior(self._examples[~held]), {name: self._layout[name] for name in names}
-        )
+        held, layout = self._folds == 0, {name: self._layout[name] for name in names}
+        performance = Performance(LocalPrior(self._examples[~held]), layout)
         tests = self._examples[held].every(max(1, int(held.sum()) // PERFORMED))
         poses = np.empty_like(tests.q)
         for number, (now, before) in enumerate(zip(*tests.markers(performance.handles), strict=True)):
@@ -138,18 +131,6 @@ class _Trials:
         joints = tests.space.handles(list(tests.space.skeleton.names))
         wrong = tests.space.points(poses, joints) - tests.space.points(tests.q, joints)
         return float(100 * np.linalg.norm(wrong, axis=-1).mean())
-
-    def _held_out(self, markers: Sequence[int]) -> float:
-        signals = self._signals[:, markers].reshape(len(self._signals), -1)
-        signals = np.hstack([signals, np.ones((len(signals), 1))])
-        wrong = np.empty_like(self._joints)
-        for fold in range(FOLDS):
-            own = self._folds == fold
-            gram = signals[~own].T @ signals[~own]
-            gram[np.diag_indices_from(gram)] += RIDGE * np.trace(gram) / len(gram)
-            predicted = signals[own] @ np.linalg.solve(gram, signals[~own].T @ self._joints[~own])
-            wrong[own] = predicted - self._joints[own]
-        return float(100 * np.linalg.norm(wrong.reshape(len(wrong), -1, 3), axis=-1).mean())
 
     @cached_property
     def _signals(self) -> Float[Array, "poses markers 6"]:
@@ -176,8 +157,3 @@ class _Trials:
         if blocks.max() + 1 < FOLDS:
             return np.arange(len(blocks)) * FOLDS // len(blocks)
         return np.asarray(blocks % FOLDS)
-
-
-def _is_there(examples: Examples, name: str) -> bool:
-    skeleton = examples.space.skeleton
-    return name in ("forehead", *ALWAYS) or name in skeleton.roles

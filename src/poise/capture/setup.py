@@ -18,11 +18,7 @@ from poise.capture.calibration import (
 )
 from poise.capture.markers import fit_body, tracker_of
 from poise.capture.matching import WITH_HEAD, MatchedTake, marker_layout, match, read_layout, read_mapping
-from poise.capture.performance import (
-    OrientationPerformance,
-    Performance,
-    t_pose,
-)
+from poise.capture.performance import OrientationPerformance, Performance, t_pose
 from poise.capture.sources import is_live, of_subject, read_markers, read_orientations
 from poise.capture.tracking import MarkerTracker
 from poise.errors import InvalidValueError
@@ -70,8 +66,7 @@ def perform(
     follower = follower_of(
         model, take, mapping=mapping, calibration=calibration, skeletons=skeletons, noise=noise
     )
-    frames = follower.run(take, progress=progress)
-    return MotionSolution(frames, take.fps, take.name)
+    return MotionSolution(follower.run(take, progress=progress), take.fps, take.name)
 
 
 def open_prior(path: Path | None) -> Prior:
@@ -203,19 +198,16 @@ def _calibrated(
         )
     if stood[0].seconds > LONGEST_T_POSE:
         return skeleton_from_motion(examples_of(prior), places, stood[0], skeletons=skeletons), places
-    samples = _samples(prior)
-    points = [_first_frame(take, places) for take in stood]
+    samples, points = _samples(prior), [np.full((len(places), 3), np.nan) for _ in stood]
+    for take, seen in zip(stood, points, strict=True):  # the markers of the first frame
+        for number, name in enumerate(places):
+            if name in take.labels:
+                seen[number] = take.points[0, take.index(name)]
     found = [skeleton_from_t_pose(skeletons, places, seen, samples=samples) for seen in points]
     skeleton = found[0] if len(found) == 1 else skeleton_of_sides(*found)
     for seen in points:
         places = markers_from_t_pose(skeleton, places, seen, samples=samples)
     return skeleton, places
-
-
-def _first_frame(take: Markers, places: Mapping[str, Handle]) -> Float[Array, "markers 3"]:
-    """The markers of a take's first frame, NaN for missing ones."""
-    missing = np.full(3, np.nan)
-    return np.stack([take.points[0, take.index(name)] if name in take.labels else missing for name in places])
 
 
 def _samples(prior: Prior) -> Float[Array, "frames joints 4"]:

@@ -79,12 +79,9 @@ def of_subject(recording: Markers, subject: str | None) -> Markers:
     if subject is not None and subject not in people:
         raise UnknownNameError("subject", subject, people or ("(labels have no prefix)",))
     wanted = subject if subject is not None else (people[0] if people else "")
-    kept = [
-        k
-        for k, prefix in enumerate(prefixes)
-        if prefix == wanted or recording.labels[k].startswith(UNLABELLED)
-    ]
-    return picked(recording, kept, [recording.labels[k].removeprefix(f"{wanted}:") for k in kept])
+    labels = recording.labels
+    own = [k for k, prefix in enumerate(prefixes) if prefix == wanted or labels[k].startswith(UNLABELLED)]
+    return picked(recording, own, [labels[k].removeprefix(f"{wanted}:") for k in own])
 
 
 def picked(recording: Markers, numbers: list[int], labels: list[str]) -> Markers:

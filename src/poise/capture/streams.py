@@ -17,7 +17,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any
 
 import msgspec
 import numpy as np
@@ -60,18 +59,29 @@ class Stream:
         if not text:
             return
         if text.startswith("{"):
-            yield self._json(text)
+            try:
+                message = _FRAMES.decode(_NOT_JSON.sub("null", text))
+                when = message.pop("time", None)
+                if when is not None and not isinstance(when, float):
+                    raise InvalidValueError(f"a time must be one number of seconds; got {len(when)} values")
+                places, channels = dict[str, Array](), self.performance.channels
+                for name, value in message.items():
+                    if value is not None and (isinstance(value, float) or len(value) != len(channels)):
+                        raise InvalidValueError(
+                            f"a frame must have {channels} or null for each marker; got {str(value)[:60]}"
+                        )
+                    numbers = [None] * len(channels) if value is None else value  # null: not seen
+                    places[name] = np.array([math.nan if one is None else one for one in numbers])
+                yield pose_line(self._step(places, when))
+            except (msgspec.DecodeError, PoiseError) as error:
+                yield self._refusal(str(error))
         elif self._header is None or ".x" in text:
             self._header = [name.strip() for name in text.split(",")]
-            yield ",".join(
-                (
-                    "time",
-                    *(f"root.{c}" for c in "xyz"),
-                    *(f"{name}.{c}" for name in self._joints for c in "wxyz"),
-                )
-            )
+            skeleton, moving = self.performance.space.skeleton, self.performance.space.moving
+            turned = [f"{skeleton.names[joint]}.{c}" for joint in (0, *moving) for c in "wxyz"]
+            yield ",".join(("time", *(f"root.{c}" for c in "xyz"), *turned))
         else:
-            yield from self._csv(text)
+            yield from self._csv(text, self._header)
 
     def take(self, frame: LiveFrame) -> str:
         """The reply to a frame of a feed."""
@@ -79,44 +89,23 @@ class Stream:
         try:
             return pose_line(self._step(dict(frame.turns if turned else frame.places), frame.seconds))
         except PoiseError as error:
-            self._skip(str(error))
-            return msgspec.json.encode({"error": str(error)}).decode()
+            return self._refusal(str(error))
 
     @property
     def milliseconds(self) -> Array:
         """The duration of each frame."""
         return 1000.0 * np.array([frame.seconds for frame in self.frames])
 
-    @property
-    def _joints(self) -> list[str]:
-        skeleton = self.performance.space.skeleton
-        return [skeleton.names[0], *(skeleton.names[j] for j in self.performance.space.moving)]
-
-    def _json(self, text: str) -> str:
-        try:
-            message = _FRAMES.decode(_NOT_JSON.sub("null", text))
-            when = message.pop("time", None)
-            if when is not None and not isinstance(when, float):
-                raise InvalidValueError(f"a time must be one number of seconds; got {len(when)} values")
-            frame = self._step({name: self._told(value) for name, value in message.items()}, when)
-        except (msgspec.DecodeError, PoiseError) as error:
-            self._skip(str(error))
-            return msgspec.json.encode({"error": str(error)}).decode()
-        return pose_line(frame)
-
-    def _csv(self, text: str) -> Iterator[str]:
-        header = self._header or []
+    def _csv(self, text: str, header: list[str]) -> Iterator[str]:
         try:
             numbers = [float(cell) if cell.strip() else math.nan for cell in text.split(",")]
-            cells = dict(zip(header, numbers, strict=True))
+            cells, channels = dict(zip(header, numbers, strict=True)), self.performance.channels
             names = {name.rpartition(".")[0] for name in header if name.endswith(".x")}
-            places = {
-                name: np.array([cells[f"{name}.{c}"] for c in self.performance.channels]) for name in names
-            }
+            places = {name: np.array([cells[f"{name}.{c}"] for c in channels]) for name in names}
             when = cells.get("time", math.nan)
             frame = self._step(places, when if math.isfinite(when) else None)
         except (ValueError, KeyError, PoiseError):
-            self._skip(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
+            self._refusal(f"expected {len(header)} numbers as the header says; got {text[:60]!r}")
             return
         values = [cells.get("time", len(self.frames) / self.performance.fps), *frame.q[:3]]
         values += [v for turn in _turns(frame).values() for v in turn]
@@ -131,19 +120,9 @@ class Stream:
         self.labelled += any(name in places for name in self.performance.names)
         return frame
 
-    def _skip(self, trouble: str) -> None:
+    def _refusal(self, trouble: str) -> str:
         self.skipped, self.trouble = self.skipped + 1, trouble
-
-    def _told(self, value: Value) -> Array:
-        """The value of a marker or sensor in a message, or NaN if it was not seen."""
-        size = len(self.performance.channels)
-        if value is None:
-            return np.full(size, np.nan)
-        if isinstance(value, float) or len(value) != size:
-            raise InvalidValueError(
-                f"a frame must have {self.performance.channels} or null for each marker; got {str(value)[:60]}"
-            )
-        return np.array([math.nan if number is None else number for number in value])
+        return msgspec.json.encode({"error": trouble}).decode()
 
 
 def pose_line(frame: PerformedFrame, *, at: float | None = None, seconds: float | None = None) -> str:
@@ -184,8 +163,9 @@ def serve_udp(
         while go_on():
             try:
                 data, sender = server.recvfrom(LONGEST_LINE)
-                if newest:
-                    data, sender = _newest(server, data, sender)
+                # CSV lines are never skipped, since one may be a header.
+                while newest and data.startswith(b"{") and select.select([server], [], [], 0.0)[0]:
+                    data, sender = server.recvfrom(LONGEST_LINE)
             except OSError:  # a time-out; on Windows also a sender that is gone
                 continue
             arrived = time.perf_counter()
@@ -194,10 +174,3 @@ def serve_udp(
                 with suppress(OSError):  # a sender that cannot be answered: port 0, a broadcast address
                     server.sendto(answer.encode(), sender)
             answered(arrived)
-
-
-def _newest(server: socket.socket, data: bytes, sender: Any) -> tuple[bytes, Any]:
-    """The last of the waiting JSON frames; CSV lines are never skipped, since one may be a header."""
-    while data.startswith(b"{") and select.select([server], [], [], 0.0)[0]:
-        data, sender = server.recvfrom(LONGEST_LINE)
-    return data, sender

@@ -23,7 +23,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
@@ -140,10 +139,23 @@ class MarkerTracker(FollowedFrames):
         self.prior = prior
         self.space = prior.space.on_body(self.calibration.skeleton)
         self._handles = self.calibration.handles(self.space)
-        count = len(self.space.skeleton)
-        self._joints = Handles(np.arange(count), np.zeros((count, 3)))
-        self._solver = self._make_solver(prior.on_body(self.calibration.skeleton))
-        self._problem = self._solver.problem
+        names, sigmas = self.space.skeleton.names, self.calibration.sigmas
+        self._joints = Handles(np.arange(len(names)), np.zeros((len(names), 3)))
+        root, nowhere = names[0], (0.0, 0.0, 0.0)
+        still = np.concatenate([np.zeros(3), rotations.IDENTITY, np.zeros(self.space.size - ROOT_SIZE)])
+        markers = [
+            Position(handle, nowhere, tolerance=float(sigma), name=name)
+            for (name, handle), sigma in zip(self.calibration.layout.items(), sigmas, strict=True)
+        ]
+        before = [
+            Orientation(root, rotations.IDENTITY, tolerance=1.0),
+            Position(Handle(root), nowhere, tolerance=1.0),
+            Pinned([names[joint] for joint in self.space.moving], still, tolerance=1.0),
+        ]
+        own = prior.on_body(self.calibration.skeleton)
+        self._solver = Solver(own, [*markers, *before], settings=_STEPS)
+        self._problem, self._own_squares = self._solver.problem, sigmas**2
+        self._problem.limits = read_only(np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms)))
         self._follower.use(lambda _: self._solver)
 
     def reset(self) -> None:
@@ -151,11 +163,9 @@ class MarkerTracker(FollowedFrames):
         self._follower.restart()
         self._last: TrackedFrame | None = None
         self._before: TrackedFrame | None = None
-        self._spread = np.zeros((self.space.freedoms, self.space.freedoms))
-        self._prior_variances = np.ones(self.space.freedoms)
-        self._jacobian = np.zeros((3 * self.count, self.space.freedoms))
-        self._factor = 1.0
-        self._stretch = 1.0
+        freedoms = self.space.freedoms
+        self._spread, self._prior_variances = np.zeros((freedoms, freedoms)), np.ones(freedoms)
+        self._jacobian, self._factor, self._stretch = np.zeros((3 * self.count, freedoms)), 1.0, 1.0
         self._time: float | None = None
 
     def step(
@@ -176,9 +186,11 @@ class MarkerTracker(FollowedFrames):
         everyone = points if unlabelled is None else np.concatenate([points, unlabelled])
         seen = np.isfinite(everyone).all(axis=1)
         sources = np.where(seen[: self.count], np.arange(self.count), NOBODY)
-        if self._last is not None:
-            expected, gates = self._expected(self._last)
-            believed = self._believed(everyone, seen, expected, gates)
+        if (last := self._last) is not None:
+            before = self._before if self._before is not None else last
+            expected = 2.0 * last.markers - before.markers if np.isfinite(last.misfit) else last.markers
+            reach = ACCELERATION * self._seconds**2  # the change that constant velocity does not predict
+            believed = self._believed(everyone, seen, expected, DOUBT * self._claims() + SLACK + reach)
             if (believed != NOBODY).sum() >= (1.0 - LOST) * (sources != NOBODY).sum():
                 return self._solve(everyone, believed, expected, begun)
         return self._begin(everyone, sources, begun)
@@ -213,63 +225,30 @@ class MarkerTracker(FollowedFrames):
         self._well_seen.clear()
         return len(poses)
 
-    # --- private ---------------------------------------------------------------------------------------------------
-
     @property
     def _share(self) -> float:
         """The share of a new frame in what is remembered."""
         return min(1.0, self._seconds / MEMORY)
-
-    def _make_solver(self, prior: Prior) -> Solver:
-        names, root = self.space.skeleton.names, self.space.skeleton.names[0]
-        still = np.concatenate([np.zeros(3), rotations.IDENTITY, np.zeros(self.space.size - ROOT_SIZE)])
-        markers = [
-            Position(handle, (0.0, 0.0, 0.0), tolerance=float(sigma), name=name)
-            for (name, handle), sigma in zip(
-                self.calibration.layout.items(), self.calibration.sigmas, strict=True
-            )
-        ]
-        before = [
-            Orientation(root, rotations.IDENTITY, tolerance=1.0),
-            Position(Handle(root), (0.0, 0.0, 0.0), tolerance=1.0),
-            Pinned([names[joint] for joint in self.space.moving], still, tolerance=1.0),
-        ]
-        solver = Solver(prior, [*markers, *before], settings=_STEPS)
-        solver.problem.limits = read_only(np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms)))
-        self._own_squares = self.calibration.sigmas**2
-        return solver
 
     def _begin(
         self, points: Float[Array, "all 3"], sources: Int[Array, "markers"], begun: float
     ) -> TrackedFrame:
         """Solve a first frame: the mean pose moved to the markers, bent to them, then solved under the prior."""
         used = sources != NOBODY
-        q = self._last.q.copy() if self._last is not None else self._moved_mean(points[sources[used]], used)
+        if self._last is not None:
+            q = self._last.q.copy()
+        else:
+            turn, shift = np.eye(3), np.zeros(3)
+            if np.any(used):
+                own = handle_positions(self.space, self.prior.mean[None], self._handles)[0]
+                turn, shift, _ = rigid_fit(own[used], points[sources[used]])
+            q = np.concatenate([shift, rotations.quaternion_from_matrix(turn), self.prior.mean])
         self._last = self._before = None
         expected = self.space.handle_positions(q, self._handles)[0]
-        targets = np.where(used[:, None], points[sources], expected)
-        self._set_rows(targets, used)
-        freely = np.ones((1, self.space.freedoms))
-        self._problem.run(q, self.prior.mean, freely)
+        self._set_rows(np.where(used[:, None], points[sources], expected), used)
+        self._problem.run(q, self.prior.mean, np.ones((1, self.space.freedoms)))
         self._follower.restart(self.space, q)
         return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], begun)
-
-    def _moved_mean(
-        self, points: Float[Array, "seen 3"], used: Bool[Array, "markers"]
-    ) -> Float[Array, "size"]:
-        own = handle_positions(self.space, self.prior.mean[None], self._handles)[0]
-        turn, shift = np.eye(3), np.zeros(3)
-        if len(points):
-            turn, shift, _ = rigid_fit(own[used], points)
-        return np.concatenate([shift, rotations.quaternion_from_matrix(turn), self.prior.mean])
-
-    def _expected(self, last: TrackedFrame) -> tuple[Float[Array, "markers 3"], Float[Array, "markers"]]:
-        """The predicted marker positions, and the gates around them."""
-        before = self._before if self._before is not None else last
-        expected = 2.0 * last.markers - before.markers if np.isfinite(last.misfit) else last.markers
-        reach = ACCELERATION * self._seconds**2  # the change that constant velocity does not predict
-        gates = DOUBT * self._claims() + SLACK + reach
-        return expected, gates
 
     def _believed(
         self,
@@ -279,36 +258,29 @@ class MarkerTracker(FollowedFrames):
         gates: Float[Array, "markers"],
     ) -> Int[Array, "markers"]:
         """The point of every marker: its own if it is close enough, else one of the remaining points."""
-        own = np.arange(self.count)
+        own, (joints, offsets) = np.arange(self.count), (self._handles.joints, self._handles.offsets)
         near = seen[own] & (np.linalg.norm(np.nan_to_num(points[own]) - expected, axis=1) <= gates)
         sources = np.where(near, own, NOBODY)
-        free = seen & ~_ghosts(points, own[near])
-        left, wanting = np.flatnonzero(free), np.flatnonzero(~near)
-        if len(left) and len(wanting):
-            given = assign(expected[wanting], gates[wanting], points[left])
-            found, taken = wanting[given != NOBODY], left[given[given != NOBODY]]
-            gaps = np.linalg.norm(expected[wanting, None] - points[None, taken], axis=2)
-            own_gaps = np.linalg.norm(expected[found] - points[taken], axis=1)
-            clear = (gaps * CLEAR < own_gaps).sum(axis=0) <= 1  # no other marker is nearly as likely
-            sure = np.where(
-                taken >= self.count, clear, own_gaps <= SWAPPED
-            )  # labels are overruled only by much better ones
-            pairs = zip(found.tolist(), taken.tolist(), strict=True)
-            sure &= np.array([self._fits(m, points[p], points, near) for m, p in pairs], dtype=np.bool_)
-            sources[found[sure]] = taken[sure]
+        # Assigned points, and those that coincide with one: a file may contain the same point twice.
+        ghosts = (np.linalg.norm(points[:, None] - points[None, own[near]], axis=2) <= GHOST).any(axis=1)
+        left, wanting = np.flatnonzero(seen & ~ghosts), np.flatnonzero(~near)
+        if not (len(left) and len(wanting)):
+            return sources
+        given = assign(expected[wanting], gates[wanting], points[left])
+        found, taken = wanting[given != NOBODY], left[given[given != NOBODY]]
+        gaps = np.linalg.norm(expected[wanting, None] - points[None, taken], axis=2)
+        own_gaps = np.linalg.norm(expected[found] - points[taken], axis=1)
+        clear = (gaps * CLEAR < own_gaps).sum(axis=0) <= 1  # no other marker is nearly as likely
+        # Labels are overruled only by much better ones.
+        sure = np.where(taken >= self.count, clear, own_gaps <= SWAPPED)
+        for number, (marker, point) in enumerate(zip(found, points[taken], strict=True)):
+            # A point keeps the known distances to the seen markers of the same body part.
+            fellows = np.flatnonzero(near & (joints == joints[marker]))
+            known = np.linalg.norm(offsets[fellows] - offsets[marker], axis=1)
+            apart = np.linalg.norm(points[fellows] - point, axis=1)
+            sure[number] &= bool(np.all(np.abs(apart - known) <= SLACK))
+        sources[found[sure]] = taken[sure]
         return sources
-
-    def _fits(
-        self,
-        marker: int,
-        point: Float[Array, "3"],
-        points: Float[Array, "all 3"],
-        near: Bool[Array, "markers"],
-    ) -> bool:
-        """Whether a point is consistent with the known distances to the seen markers of the same body part."""
-        fellows = np.flatnonzero(near & (self._handles.joints == self._handles.joints[marker]))
-        known = np.linalg.norm(self._handles.offsets[fellows] - self._handles.offsets[marker], axis=1)
-        return bool(np.all(np.abs(np.linalg.norm(points[fellows] - point, axis=1) - known) <= SLACK))
 
     def _solve(
         self,
@@ -321,8 +293,8 @@ class MarkerTracker(FollowedFrames):
         targets = np.where(used[:, None], points[sources], expected)
         self._set_rows(targets, used)
         solution = self._follower.solve(self._solver)
-        q = solution.q
-        errors, jacobian = self._problem.errors(q)
+        q, problem = solution.q, self._problem
+        errors, jacobian = problem.errors(q)
         gaps, self._jacobian = errors[: 3 * self.count].reshape(-1, 3), jacobian[: 3 * self.count]
         misfit = float(np.sqrt((gaps[used] ** 2).sum(axis=1).mean())) if np.any(used) else np.nan
         self._condition(q, jacobian)
@@ -332,50 +304,43 @@ class MarkerTracker(FollowedFrames):
             self._well_seen.append(q)
         self._before = self._last
         factor = self.confidence.factor(1.0 - used.mean())
+        moved = variances(self.space.handle_positions(q, self._joints)[1], self._spread)
+
+        def residuals() -> tuple[
+            Residual, ...
+        ]:  # of the used markers; positions of the others are only expected
+            found = problem.residuals(np.r_[gaps.ravel(), np.zeros(len(problem.rows) - gaps.size)])
+            return tuple(found[k] for k in np.flatnonzero(used))
+
         self._last = extended(
-            TrackedFrame, solution, measure=partial(self._residuals, gaps, used),
-            markers=targets - gaps, sigmas=factor * self._claims(), joint_sigmas=factor * self._joint_claims(q),
-            seen=used, sources=sources, misfit=misfit, microseconds=1e6 * (time.perf_counter() - begun),
+            TrackedFrame, solution, measure=residuals, markers=targets - gaps, sigmas=factor * self._claims(),
+            joint_sigmas=factor * np.asarray(TOGETHER * np.sqrt(self._factor * moved)), seen=used,
+            sources=sources, misfit=misfit, microseconds=1e6 * (time.perf_counter() - begun),
         )  # fmt: skip
         return self._last
 
-    def _residuals(
-        self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]
-    ) -> tuple[Residual, ...]:
-        """Residuals of the used markers; positions of the others are only expected."""
-        found = self._problem.residuals(
-            np.concatenate([gaps.ravel(), np.zeros(len(self._problem.rows) - gaps.size)])
-        )
-        return tuple(found[k] for k in np.flatnonzero(used))
-
     def _set_rows(self, targets: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
         """Set the rows of the seen markers, and of the previous frame as far as it still counts."""
-        floats, rows, last = self._problem.floats, self._problem.rows, self._last
-        floats[: self.count, 3:6] = targets
-        rows[: 3 * self.count, VARIANCE] = np.repeat(
-            np.where(used, self._own_squares / self._stretch, np.inf), 3
-        )
+        floats, last, count = self._problem.floats, self._last, self.count
+        variances = self._problem.rows[:, VARIANCE]
+        floats[:count, 3:6] = targets
+        variances[: 3 * count] = np.repeat(np.where(used, self._own_squares / self._stretch, np.inf), 3)
         if last is None:
-            rows[3 * self.count :, VARIANCE] = np.inf
-            floats[self.count + 1, 3:6] = targets[used].mean(axis=0) if np.any(used) else 0.0
+            variances[3 * count :] = np.inf
+            floats[count + 1, 3:6] = targets[used].mean(axis=0) if np.any(used) else 0.0
             return
-        floats[self.count, 3:12] = rotations.matrix_from_quaternion(last.q[3:7]).ravel()
-        floats[self.count + 1, 3:6] = last.q[:3]
-        floats[self.count + 2 :, 3:6] = last.q[ROOT_SIZE:].reshape(-1, 3)
-        drift = np.square(np.repeat(ROOT_SPEED, 3)) * self._seconds
-        root = np.diag(self._spread)[:ROOT_FREEDOMS] + drift
-        rows[3 * self.count : 3 * self.count + 6, VARIANCE] = np.r_[root[3:], root[:3]] / self._stretch
-        rows[3 * self.count + 6 :, VARIANCE] = self._keeping() / self._stretch
-
-    def _keeping(self) -> Float[Array, "maps"]:
-        """The variance with which joint angles keep their values, in addition to the prior.
-
-        The process goes from N(q, P) to N(.., V), V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T gives T for the rows.
-        """
+        floats[count, 3:12] = rotations.matrix_from_quaternion(last.q[3:7]).ravel()
+        floats[count + 1, 3:6] = last.q[:3]
+        floats[count + 2 :, 3:6] = last.q[ROOT_SIZE:].reshape(-1, 3)
+        spread = np.diag(self._spread)
+        root = spread[:ROOT_FREEDOMS] + np.square(np.repeat(ROOT_SPEED, 3)) * self._seconds
+        variances[3 * count : 3 * count + 6] = np.r_[root[3:], root[:3]] / self._stretch
+        # Joint angles keep their values, in addition to the prior: the process goes from N(q, P) to N(.., V), with
+        # V = a^2 P + (1 - a^2) S; 1/V = 1/S + 1/T gives T for the rows.
         keep = np.exp(-2.0 * self._seconds / RELAXATION)
-        S, P = self._prior_variances[ROOT_FREEDOMS:], np.diag(self._spread)[ROOT_FREEDOMS:]
+        S, P = self._prior_variances[ROOT_FREEDOMS:], spread[ROOT_FREEDOMS:]
         V = keep * P + (1.0 - keep) * S
-        return np.asarray(S * V / np.maximum(keep * (S - P), 1e-9 * S))
+        variances[3 * count + 6 :] = S * V / np.maximum(keep * (S - P), 1e-9 * S) / self._stretch
 
     def _condition(self, q: Float[Array, "size"], jacobian: Float[Array, "rows freedoms"]) -> None:
         """The covariance of the pose under the stretched prior and all rows."""
@@ -386,46 +351,29 @@ class MarkerTracker(FollowedFrames):
         matrix, _ = information(jacobian, nothing, variances, everyone, np.zeros(self.space.freedoms))
         self._prior_variances = self._stretch * np.diag(prior)
         self._spread = self._stretch * conditioned(prior, matrix)
-        self._stretch += self._share * (self._wanted_stretch(q, mean, prior) - self._stretch)
-
-    def _wanted_stretch(
-        self, q: Float[Array, "size"], mean: Float[Array, "maps"], prior: Float[Array, "freedoms freedoms"]
-    ) -> float:
-        """E[(q - m)' S^-1 (q - m)] per degree of freedom: one if the prior expects what is seen."""
+        # E[(q - m)' S^-1 (q - m)] per degree of freedom: one if the prior expects what is seen.
         S, P = prior[ROOT_FREEDOMS:, ROOT_FREEDOMS:], self._spread[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
         gap = q[ROOT_SIZE:] - mean
         solved = np.linalg.solve(S, np.column_stack([P, gap]))
         wanted = (np.trace(solved[:, :-1]) + gap @ solved[:, -1]) / len(gap)
-        return float(np.clip(wanted, 1.0, MOST_STRETCH))
+        self._stretch += self._share * (float(np.clip(wanted, 1.0, MOST_STRETCH)) - self._stretch)
 
     def _compare(self, gaps: Float[Array, "markers 3"], used: Bool[Array, "markers"]) -> None:
         """Leave-one-out: without its own row a marker with residual r would be r R / (R - J P J') off."""
-        variances, own = self._marker_variances(), self._own_squares
-        left = np.maximum(own - variances, 0.05 * own)
+        own = self._own_squares
+        left = np.maximum(own - self._marker_variances(), 0.05 * own)
         off = np.square(gaps).sum(axis=1) / 3.0 * (own / left) ** 2
-        claimed = own**2 / left
-        ratio = float(np.minimum((off / claimed)[used], DOUBT**2).mean())
+        ratio = float(np.minimum((off / (own**2 / left))[used], DOUBT**2).mean())
         self._factor += self._share * (max(ratio, LEAST_FACTOR) - self._factor)
 
     def _claims(self) -> Float[Array, "markers"]:
         """Standard deviation per axis of each marker's position if it were not seen."""
         return np.asarray(TOGETHER * np.sqrt(self._factor * self._marker_variances() + self._own_squares))
 
-    def _joint_claims(self, q: Float[Array, "size"]) -> Float[Array, "joints"]:
-        """Standard deviation per axis of each joint's position."""
-        _, jacobian = self.space.handle_positions(q, self._joints)
-        return np.asarray(TOGETHER * np.sqrt(self._factor * variances(jacobian, self._spread)))
-
     def _marker_variances(self) -> Float[Array, "markers"]:
         """Mean variance per axis of each marker's position, from the covariance of the pose."""
         moved = self._jacobian @ self._spread
         return np.asarray(np.einsum("ij,ij->i", moved, self._jacobian).reshape(-1, 3).mean(axis=1))
-
-
-def _ghosts(points: Float[Array, "all 3"], known: Int[Array, "known"]) -> Bool[Array, "all"]:
-    """Points that are already assigned, or coincide with one: a file may contain the same point twice."""
-    distances = np.linalg.norm(points[:, None] - points[None, known], axis=2)
-    return np.asarray((distances <= GHOST).any(axis=1))
 
 
 def assign(

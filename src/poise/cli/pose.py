@@ -167,8 +167,7 @@ def image(
     """Find the most likely poses for a photo, from points or from the person in it."""
     from poise.apps import image as app
     from poise.apps.outputs import save
-    from poise.capture.image_files import Shot, point_from_text, read_photo, read_views
-    from poise.capture.photos import pose_from_shots
+    from poise.capture.photos import Shot, point_from_text, pose_from_shots, read_photo, read_views
     from poise.formats.camera_file import read_camera
     from poise.priors.model_file import load
 

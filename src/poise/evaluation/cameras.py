@@ -32,8 +32,7 @@ from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array, NamedProgress
-from poise.vision.background import Background
-from poise.vision.blobs import Blobs
+from poise.vision.blobs import Background, Blobs
 from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import WHITE, MarkerFinder

@@ -38,13 +38,12 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose
 from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress
-from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
 from poise.vision.people.person import INDEX, NAMES, TORSO, handles_of
 from poise.vision.people.unknown_camera import level_camera, with_focal
 from poise.vision.people.watched import DEPTH, WatchedPerson, meeting_places
 from poise.vision.people.watching import SEEN_ENOUGH, people_of, watch_people
-from poise.vision.rig import load_rig
+from poise.vision.rig import STRAIGHT, LensCamera, load_rig
 from poise.vision.sources import Step
 
 HOW = "pip download --no-deps pose2sim, unzip the wheel, --recording Pose2Sim/Demo_SinglePerson"

@@ -3,9 +3,5 @@
 from poise.lazy import lazily
 
 __getattr__ = lazily(
-    __name__,
-    {
-        "rig": "Rig load_rig save_rig",
-        "simulator": "Conditions Simulator front_rig",
-    },
+    __name__, {"rig": "Rig load_rig save_rig", "simulator": "Conditions Simulator front_rig"}
 )

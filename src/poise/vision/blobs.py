@@ -1,9 +1,14 @@
-"""Markers as blobs in one picture: bright ones (reflective) or of a worn colour, with subpixel centres."""
+"""Markers as blobs in front of a camera's empty picture, with subpixel centres (Chai and Hodgins 2005, 4.1).
+
+A pixel is foreground if one of its channels differs from its mean in the empty picture by more than the threshold. The
+statistics follow slow changes of light outside the foreground; a lamp that is switched on is learned in seconds. In the
+foreground, markers are bright (reflective) or of a worn colour.
+"""
 
 from __future__ import annotations
 
 import colorsys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +19,13 @@ from poise.errors import InvalidValueError
 from poise.types import Array
 from poise.vision.opencv import cv2
 
+THRESHOLD = 6.0  # standard deviations from the mean
+LEAST = 14.0  # grey levels: smallest difference of a foreground pixel, however still it was
+GLARING = 215.0  # grey level from which the sensor clips noise, so that the deviation is too small
+DAZZLED = 80.0  # grey levels: smallest difference of such a pixel
+SECONDS = 2.0  # time constant of the statistics
+STUBBORN = 10.0  # times slower in the foreground: a person standing still is not background
+EVERY = 8  # frames between two updates of a pixel's statistics: light changes slowly
 SAME_TINT = 0.25  # variation of one object's tint between pictures, 0 to 1 per channel
 COLOURFUL = 0.9  # assumed saturation of a coloured marker
 HUE_RANGE = 0.06  # variation of the hue of one worn colour
@@ -29,9 +41,7 @@ class Look:
     saturation: float = 0.45  # smallest saturation of a coloured marker
     fewest: int = 3  # pixels
     most: int = 900
-    longest: float = (
-        3.5  # largest ratio of length to width: allows streaks of fast markers, but no reflecting edges
-    )
+    longest: float = 3.5  # ratio of length to width: allows streaks of fast markers, but no reflecting edges
 
     def __post_init__(self) -> None:
         if not 0 < self.brightness <= 1 or (self.hue is not None and not 0 <= self.hue <= 1):
@@ -61,15 +71,6 @@ class Blobs:
         """A picture in which no marker is seen."""
         return cls(np.empty((0, 2)), np.empty(0, dtype=np.int64), np.empty((0, 3)))
 
-    @classmethod
-    def together(cls, parts: Sequence[Blobs]) -> Blobs:
-        """Blobs of several looks in one picture."""
-        return cls(
-            np.concatenate([part.centres for part in parts]),
-            np.concatenate([part.sizes for part in parts]),
-            np.concatenate([part.colours for part in parts]),
-        )
-
 
 def find_blobs(
     frame: UInt8[Array, "height width 3"],
@@ -82,20 +83,33 @@ def find_blobs(
 
     A coloured marker differs in tint from the empty `room` in any light.
     """
-    parts, colourful = list[Blobs](), None
+    cv, parts, colourful = cv2(), list[Blobs](), None
     for look in looks:
+        least, full = round(255 * look.brightness), 255
         if look.hue is None:
-            least_light = (round(255 * look.brightness),) * 3
-            mask = cv2().inRange(frame, least_light, (255, 255, 255))
-            parts.append(_blobs_in(frame, cv2().bitwise_and(mask, foreground), look))
+            mask = cv.bitwise_and(cv.inRange(frame, (least,) * 3, (full,) * 3), foreground)
+            parts.append(_blobs_in(frame, mask, look))
             continue
         if colourful is None:
-            colourful = cv2().cvtColor(frame, cv2().COLOR_BGR2HSV)
-        mask = cv2().bitwise_and(_of_hue(colourful, look), foreground)
-        if room is not None:
-            _take_out_room(frame, room, mask)
+            colourful = cv.cvtColor(frame, cv.COLOR_BGR2HSV)
+        low, high = 180 * (look.hue - look.hue_range), 180 * (look.hue + look.hue_range)
+        rest = round(255 * look.saturation), least
+        mask = cv.inRange(colourful, (max(low, 0), *rest), (min(high, 180), full, full))
+        if low < 0:  # hues are cyclic
+            mask |= cv.inRange(colourful, ((low + 180) % 180, *rest), (180, full, full))
+        elif high > 180:
+            mask |= cv.inRange(colourful, (0, *rest), (high - 180, full, full))
+        mask = cv.bitwise_and(mask, foreground)
+        pixels = None if room is None else cv.findNonZero(mask)
+        if room is not None and pixels is not None:
+            # Unmark pixels with the room's own tint: things in a shadow, or beside the performer.
+            columns, rows = pixels.reshape(-1, 2).T
+            off = _tints(frame[rows, columns].astype(np.float64)) - _tints(room[rows, columns])
+            of_room = np.abs(off).max(axis=1) < SAME_TINT
+            mask[rows[of_room], columns[of_room]] = 0
         parts.append(_blobs_in(frame, mask, look))
-    return parts[0] if len(parts) == 1 else Blobs.together(parts)
+    columns = zip(*((part.centres, part.sizes, part.colours) for part in parts), strict=True)
+    return parts[0] if len(parts) == 1 else Blobs(*map(np.concatenate, columns))
 
 
 def _blobs_in(frame: Array, candidates: Array, look: Look) -> Blobs:
@@ -122,34 +136,81 @@ def tint_of(hue: float) -> Float[Array, "3"]:
     return np.array(colorsys.hsv_to_rgb(hue, COLOURFUL, 1.0))
 
 
-def _take_out_room(frame: Array, room: Array, mask: Array) -> None:
-    """Unmark pixels with the room's own tint: things in a shadow, or beside the performer."""
-    pixels = cv2().findNonZero(mask)
-    if pixels is not None:
-        columns, rows = pixels.reshape(-1, 2).T
-        off = _tints(frame[rows, columns].astype(np.float64)) - _tints(room[rows, columns])
-        of_room = np.abs(off).max(axis=1) < SAME_TINT
-        mask[rows[of_room], columns[of_room]] = 0
-
-
 def _tints(colours: Array) -> Array:
     return np.asarray(colours / np.maximum(colours.max(axis=1, keepdims=True), 1e-9))
 
 
-def _of_hue(colourful: Array, look: Look) -> Array:
-    """Mark pixels (hue, saturation, value) of a colour; hues are cyclic."""
-    assert look.hue is not None
-    cv = cv2()
-    low, high = 180 * (look.hue - look.hue_range), 180 * (look.hue + look.hue_range)
-    least = (round(255 * look.saturation), round(255 * look.brightness))
-    mask = cv.inRange(colourful, (max(low, 0), *least), (min(high, 180), 255, 255))
-    if low < 0 or high > 180:
-        mask |= cv.inRange(
-            colourful,
-            ((low + 180) % 180, *least) if low < 0 else (0, *least),
-            (180 if low < 0 else high - 180, 255, 255),
-        )
-    return np.asarray(mask)
+class Background:
+    """Statistics of one camera's empty picture; follows slow changes of light."""
+
+    def __init__(
+        self,
+        mean: Float[Array, "height width 3"],
+        deviation: Float[Array, "height width 3"],
+        *,
+        fps: float = 60.0,
+    ) -> None:
+        self._mean = np.ascontiguousarray(mean, dtype=np.float32)
+        self._deviation = np.ascontiguousarray(deviation, dtype=np.float32)
+        self._rate, self._frames = EVERY / (SECONDS * fps), 0
+        self._kernel = np.ones((3, 3), np.uint8)
+        self._darkest, self._brightest = np.empty(mean.shape, np.uint8), np.empty(mean.shape, np.uint8)
+        self._refresh(slice(None))
+
+    @classmethod
+    def of_frames(cls, frames: Iterable[UInt8[Array, "height width 3"]], *, fps: float = 60.0) -> Background:
+        """Learn from frames without a person, by running sums, with little memory."""
+        count, total, squares = 0, None, None
+        for frame in frames:
+            light = frame.astype(np.float32)
+            if total is None or squares is None:
+                total, squares = np.zeros_like(light), np.zeros_like(light)
+            elif light.shape != total.shape:
+                raise InvalidValueError(
+                    f"frames of one camera differ in size: {light.shape} and {total.shape}"
+                )
+            count, total, squares = count + 1, total + light, squares + light * light
+        if total is None or squares is None:
+            raise InvalidValueError("a background needs at least one frame without anybody in it")
+        mean = total / count
+        return cls(mean, np.sqrt(np.maximum(squares / count - mean * mean, 0.0)), fps=fps)
+
+    @property
+    def mean(self) -> UInt8[Array, "height width 3"]:
+        """The empty picture."""
+        return np.clip(np.rint(self._mean), 0, 255).astype(np.uint8)
+
+    @property
+    def room(self) -> Float[Array, "height width 3"]:
+        """The same, as floats."""
+        return self._mean
+
+    def foreground(self, frame: UInt8[Array, "height width 3"]) -> UInt8[Array, "height width"]:
+        """255 where something stands in front of the background, dilated by one pixel.
+
+        The statistics of one band of rows per frame follow in turn, so that no frame waits for the whole picture.
+        """
+        if frame.shape != self._mean.shape:
+            raise InvalidValueError(
+                f"the camera's picture is {frame.shape[1]}x{frame.shape[0]}; the background is "
+                f"{self._mean.shape[1]}x{self._mean.shape[0]}"
+            )
+        cv, band = cv2(), -(-len(frame) // EVERY)
+        empty = cv.inRange(frame, self._darkest, self._brightest)
+        found = np.asarray(cv.dilate(cv.bitwise_not(empty), self._kernel))
+        rows = slice(self._frames % EVERY * band, (self._frames % EVERY + 1) * band)
+        self._frames += 1
+        cv.accumulateWeighted(frame[rows], self._mean[rows], self._rate, mask=cv.bitwise_not(found[rows]))
+        cv.accumulateWeighted(frame[rows], self._mean[rows], self._rate / STUBBORN, mask=found[rows])
+        self._refresh(rows)
+        return found
+
+    def _refresh(self, rows: slice) -> None:
+        mean = self._mean[rows]
+        allowed = np.maximum(THRESHOLD * self._deviation[rows], LEAST)
+        allowed[mean > GLARING] = DAZZLED
+        for limit, light in ((self._darkest, mean - allowed), (self._brightest, mean + allowed)):
+            np.clip(np.rint(light), 0, 255, out=limit[rows], casting="unsafe")
 
 
 @compiled

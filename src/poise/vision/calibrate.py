@@ -16,18 +16,21 @@ from jaxtyping import Float, Int, UInt8
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.types import Array
-from poise.vision.lens import LensCamera
 from poise.vision.opencv import cv2
-from poise.vision.rig import Rig
+from poise.vision.rig import LensCamera, Rig
 
-# --- printed boards that a camera is calibrated with: chessboards, and ChArUco boards, which may be partly hidden ----
+FEWEST_VIEWS = 4
+BAD = 2.5  # times the median error of all views: worse views are left out
+BAD_PIXELS = 0.15  # pixels in addition, so that slightly worse views are kept
+CELLS = 3  # grid of the picture, per axis, in which the board should have been
 
 
 @dataclass(frozen=True)
 class Board:
-    """Inner corners along both sides and the side of a square in metres; `markers` makes it a ChArUco board.
+    """A printed chessboard: inner corners along both sides, and the side of a square in metres.
 
-    A ChArUco board has a marker of `markers` metres in every white square, which identifies its corners.
+    `markers` makes it a ChArUco board, with a marker of so many metres in every white square, which identifies its
+    corners: it may be partly hidden.
     """
 
     columns: int
@@ -62,28 +65,27 @@ class Board:
 
     def find(self, picture: UInt8[Array, "height width *channels"]) -> BoardView | None:
         """The board's corners in a picture, with subpixel precision; None if it is not found."""
-        grey = cv2().cvtColor(picture, cv2().COLOR_BGR2GRAY) if picture.ndim == 3 else picture
-        numbers, pixels = self._charuco_corners(grey) if self.markers else self._chessboard_corners(grey)
-        if len(numbers) < 6:
-            return None
-        return BoardView(numbers, self.corners[numbers], pixels, (grey.shape[1], grey.shape[0]))
-
-    def _chessboard_corners(self, grey: Array) -> tuple[Array, Array]:
         cv = cv2()
-        flags = cv.CALIB_CB_ADAPTIVE_THRESH | cv.CALIB_CB_NORMALIZE_IMAGE | cv.CALIB_CB_FAST_CHECK
-        found, corners = cv.findChessboardCorners(grey, (self.columns, self.rows), flags=flags)
-        if not found:
-            return np.empty(0, dtype=np.int64), np.empty((0, 2))
-        ends = (cv.TERM_CRITERIA_EPS + cv.TERM_CRITERIA_MAX_ITER, 60, 1e-4)
-        reach = _corner_reach(corners.reshape(self.rows, self.columns, 2))
-        finer = cv.cornerSubPix(grey, corners, (reach, reach), (-1, -1), ends)
-        return np.arange(self.columns * self.rows), finer.reshape(-1, 2).astype(np.float64)
-
-    def _charuco_corners(self, grey: Array) -> tuple[Array, Array]:
-        corners, numbers, _, _ = cv2().aruco.CharucoDetector(self._charuco()).detectBoard(grey)
-        if corners is None or numbers is None:
-            return np.empty(0, dtype=np.int64), np.empty((0, 2))
-        return numbers.ravel().astype(np.int64), corners.reshape(-1, 2).astype(np.float64)
+        grey = cv.cvtColor(picture, cv.COLOR_BGR2GRAY) if picture.ndim == 3 else picture
+        numbers: Any
+        if self.markers:
+            corners, numbers, _, _ = cv.aruco.CharucoDetector(self._charuco()).detectBoard(grey)
+            if corners is None or numbers is None:
+                return None
+        else:
+            flags = cv.CALIB_CB_ADAPTIVE_THRESH | cv.CALIB_CB_NORMALIZE_IMAGE | cv.CALIB_CB_FAST_CHECK
+            found, corners = cv.findChessboardCorners(grey, (self.columns, self.rows), flags=flags)
+            if not found:
+                return None
+            grid = corners.reshape(self.rows, self.columns, 2)
+            closest = min(np.linalg.norm(np.diff(grid, axis=axis), axis=-1).min() for axis in (0, 1))
+            reach = int(np.clip(0.35 * closest, 2, 11))  # half the window of the search: well inside a square
+            ends = (cv.TERM_CRITERIA_EPS + cv.TERM_CRITERIA_MAX_ITER, 60, 1e-4)
+            corners = cv.cornerSubPix(grey, corners, (reach, reach), (-1, -1), ends)
+            numbers = np.arange(self.columns * self.rows)
+        numbers, pixels = numbers.ravel().astype(np.int64), corners.reshape(-1, 2).astype(np.float64)
+        size = grey.shape[1], grey.shape[0]
+        return BoardView(numbers, self.corners[numbers], pixels, size) if len(numbers) >= 6 else None
 
     def _charuco(self) -> Any:
         aruco = cv2().aruco
@@ -99,19 +101,6 @@ class BoardView:
     on_board: Float[Array, "corners 3"]
     pixels: Float[Array, "corners 2"]
     size: tuple[int, int]
-
-
-def _corner_reach(corners: Array) -> int:
-    """Half the window of the subpixel search: well inside a square."""
-    across = np.linalg.norm(np.diff(corners, axis=1), axis=-1).min()
-    down = np.linalg.norm(np.diff(corners, axis=0), axis=-1).min()
-    return int(np.clip(0.35 * min(across, down), 2, 11))
-
-
-FEWEST_VIEWS = 4
-BAD = 2.5  # times the median error of all views: worse views are left out
-BAD_PIXELS = 0.15  # pixels in addition, so that slightly worse views are kept
-CELLS = 3  # grid of the picture, per axis, in which the board should have been
 
 
 @dataclass(frozen=True, eq=False)
@@ -142,7 +131,17 @@ class RigCalibration:
 
 def calibrate_lens(views: Mapping[int, BoardView], *, name: str = "camera1") -> LensCalibration:
     """Zhang's method on the views of one camera, by number; outlier views are left out one by one."""
-    size = _one_size(views, name)
+    sizes = {view.size for view in views.values()}
+    if not sizes:
+        raise InvalidValueError(
+            f"{name}: the board was not found in any picture; is it the right one (inner corners, not squares)?"
+        )
+    if len(sizes) > 1:
+        listed = ", ".join(f"{width}x{height}" for width, height in sorted(sizes))
+        raise InvalidValueError(
+            f"{name}: its pictures differ in size ({listed}); calibrate each size for itself"
+        )
+    cv, size = cv2(), sizes.pop()
     kept, left_out = dict(views), list[int]()
     while True:
         if len(kept) < FEWEST_VIEWS:
@@ -150,15 +149,22 @@ def calibrate_lens(views: Mapping[int, BoardView], *, name: str = "camera1") -> 
                 f"{name}: a calibration needs at least {FEWEST_VIEWS} different good views of the board; "
                 f"got {len(kept)}: show it near and far, in all corners of the picture, tilted"
             )
-        error, matrix, lens, boards, errors = _zhang(kept, size)
-        median = float(np.median(list(errors.values())))
+        boards = [view.on_board.astype(np.float32) for view in kept.values()]
+        pixels = [view.pixels.astype(np.float32) for view in kept.values()]
+        found = cv.calibrateCameraExtended(boards, pixels, size, None, None)
+        error, matrix, lens, turns, shifts, _, _, each = found
+        errors = {k: float(value) for k, value in zip(kept, each.ravel(), strict=True)}
         worst = max(errors, key=lambda number: errors[number])
+        median = float(np.median(list(errors.values())))
         if errors[worst] <= BAD * median + BAD_PIXELS or len(kept) == FEWEST_VIEWS:
             break
         left_out.append(worst)
         del kept[worst]
-    camera = LensCamera(name, Camera(matrix, np.eye(3), np.zeros(3)), size, lens)
-    return LensCalibration(camera, error, errors, tuple(left_out), coverage_hints(kept, boards), boards)
+    placed = zip(kept, turns, shifts, strict=True)
+    poses = {k: (cv.Rodrigues(turn)[0], shift.ravel()) for k, turn, shift in placed}
+    camera = LensCamera(name, Camera(matrix, np.eye(3), np.zeros(3)), size, lens.ravel()[:5])
+    hints = coverage_hints(kept, poses)
+    return LensCalibration(camera, float(error), errors, tuple(left_out), hints, poses)
 
 
 def calibrate_rig(views: Sequence[Mapping[int, BoardView]], *, names: Sequence[str]) -> RigCalibration:
@@ -185,29 +191,19 @@ def on_floor(rig: Rig, view: BoardView, *, camera: int = 0) -> Rig:
     # Board axes: x along the columns, y along the rows, z into the floor when seen from above.
     up = -turn[:, 2] if np.dot(turn[:, 2], shift) > 0 else turn[:, 2]
     world_axes = np.column_stack([turn[:, 0], up, np.cross(turn[:, 0], up)])  # camera from world
-    turn_first, shift_first = seen_by.pinhole.rotation, seen_by.pinhole.translation
-    to_rig = turn_first.T @ world_axes, turn_first.T @ (shift - shift_first)  # rig's frame from world
-    return Rig(
-        tuple(
-            camera.moved(
-                camera.pinhole.rotation @ to_rig[0],
-                camera.pinhole.rotation @ to_rig[1] + camera.pinhole.translation,
-            )
-            for camera in rig.cameras
-        )
-    )
+    back = seen_by.pinhole.rotation.T
+    axes, origin = back @ world_axes, back @ (shift - seen_by.pinhole.translation)  # rig's frame from world
+    moved = []
+    for one in rig.cameras:
+        own = one.pinhole.rotation
+        moved.append(one.moved(own @ axes, own @ origin + one.pinhole.translation))
+    return Rig(tuple(moved))
 
 
 def placed_board(camera: LensCamera, view: BoardView) -> tuple[Float[Array, "3 3"], Float[Array, "3"]]:
     """The pose of a board in front of a calibrated camera: p_camera = turn p_board + shift."""
-    cv = cv2()
-    found, turn, shift = cv.solvePnP(
-        view.on_board,
-        view.pixels,
-        camera.pinhole.intrinsics,
-        camera.distortion,
-        flags=cv.SOLVEPNP_ITERATIVE,
-    )
+    cv, matrix, lens = cv2(), camera.pinhole.intrinsics, camera.distortion
+    found, turn, shift = cv.solvePnP(view.on_board, view.pixels, matrix, lens, flags=cv.SOLVEPNP_ITERATIVE)
     if not found:
         raise InvalidValueError(f"{camera.name}: the board could not be placed; show more of it")
     return cv.Rodrigues(turn)[0], shift.ravel()
@@ -217,17 +213,8 @@ def scaled(rig: Rig, factor: float) -> Rig:
     """The rig with all distances scaled, for squares of another size than given."""
     if not (np.isfinite(factor) and factor > 0):
         raise InvalidValueError(f"the scale must be positive; got {factor}")
-    return Rig(
-        tuple(
-            replace(
-                camera,
-                pinhole=Camera(
-                    camera.pinhole.intrinsics, camera.pinhole.rotation, factor * camera.pinhole.translation
-                ),
-            )
-            for camera in rig.cameras
-        )
-    )
+    holes = [(one, one.pinhole) for one in rig.cameras]
+    return Rig(tuple(one.moved(hole.rotation, factor * hole.translation) for one, hole in holes))
 
 
 def coverage_hints(
@@ -239,13 +226,8 @@ def coverage_hints(
     cells = np.clip((pixels / size * CELLS).astype(int), 0, CELLS - 1)
     counts = np.zeros((CELLS, CELLS), dtype=int)
     np.add.at(counts, (cells[:, 1], cells[:, 0]), 1)
-    words = [
-        ["top left", "top", "top right"],
-        ["left", "middle", "right"],
-        ["bottom left", "bottom", "bottom right"],
-    ]
-    missing = [words[row][column] for row, column in np.argwhere(counts == 0)]
-    if missing:
+    words = "top left", "top", "top right", "left", "middle", "right", "bottom left", "bottom", "bottom right"
+    if missing := [words[CELLS * row + column] for row, column in np.argwhere(counts == 0)]:
         hints.append(
             f"the board was never in the {', '.join(missing)} of the picture: the lens is a guess there"
         )
@@ -253,25 +235,6 @@ def coverage_hints(
     if tilts and np.median(tilts) < 12:
         hints.append("the board always faces the camera: tilt it, or the focal length is a guess")
     return tuple(hints)
-
-
-def _zhang(
-    kept: Mapping[int, BoardView], size: tuple[int, int]
-) -> tuple[float, Array, Array, dict[int, tuple[Array, Array]], dict[int, float]]:
-    cv, numbers = cv2(), list(kept)
-    error, matrix, lens, turns, shifts, _, _, each = cv.calibrateCameraExtended(
-        [kept[k].on_board.astype(np.float32) for k in numbers],
-        [kept[k].pixels.astype(np.float32) for k in numbers],
-        size,
-        None,
-        None,
-    )
-    boards = {
-        k: (cv.Rodrigues(turn)[0], shift.ravel())
-        for k, turn, shift in zip(numbers, turns, shifts, strict=True)
-    }
-    errors = {k: float(value) for k, value in zip(numbers, each.ravel(), strict=True)}
-    return float(error), matrix, lens.ravel()[:5], boards, errors
 
 
 def _between(
@@ -294,17 +257,3 @@ def _between(
         first.size, flags=cv.CALIB_FIX_INTRINSIC,
     )  # fmt: skip
     return float(error), turn, shift.ravel()
-
-
-def _one_size(views: Mapping[int, BoardView], name: str) -> tuple[int, int]:
-    sizes = {view.size for view in views.values()}
-    if not sizes:
-        raise InvalidValueError(
-            f"{name}: the board was not found in any picture; is it the right one (inner corners, not squares)?"
-        )
-    if len(sizes) > 1:
-        listed = ", ".join(f"{width}x{height}" for width, height in sorted(sizes))
-        raise InvalidValueError(
-            f"{name}: its pictures differ in size ({listed}); calibrate each size for itself"
-        )
-    return sizes.pop()

@@ -15,15 +15,8 @@ from poise.types import Array
 from poise.vision.blobs import COLOURFUL, HUE_RANGE, Look, tint_of
 
 HUES = {
-    "red": 0.0,
-    "orange": 0.08,
-    "yellow": 0.16,
-    "green": 0.33,
-    "cyan": 0.5,
-    "blue": 0.64,
-    "purple": 0.76,
-    "pink": 0.9,
-}
+    "red": 0.0, "orange": 0.08, "yellow": 0.16, "green": 0.33, "cyan": 0.5, "blue": 0.64, "purple": 0.76, "pink": 0.9
+}  # fmt: skip
 CLOSEST = 0.05  # smallest distinguishable difference of hues, as a share of the circle
 DULL = 0.35  # of full light: smallest brightness of a coloured marker, which is less bright than a reflecting one
 LIT = 0.95  # of full light: brightness of a simulated marker

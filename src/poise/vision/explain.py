@@ -40,7 +40,12 @@ def explain(
 
     `chances` are the probabilities that a marker is seen where it is expected; tints are NaN if unknown.
     """
-    counts, pixels, seen_tints = _as_arrays(straight, blobs)
+    # Undistorted pixels of the blobs of each camera, and their tints, padded to the maximum.
+    counts = np.array([len(own) for own in blobs])
+    most = int(counts.max(initial=1))
+    pixels, seen_tints = np.zeros((len(blobs), most, 2)), np.zeros((len(blobs), most, 3))
+    for camera, own in enumerate(blobs):
+        pixels[camera, : len(own)], seen_tints[camera, : len(own)] = straight[camera], own.tints
     size = tints.shape[0], MOST_WAYS
     ways, costs = np.empty((*size, len(blobs)), dtype=np.int64), np.empty(size)
     bursts, known = np.zeros(size, dtype=np.bool_), np.zeros(size[0], dtype=np.int64)
@@ -52,18 +57,8 @@ def explain(
             chances[marker], tints[marker], ways[marker], costs[marker], bursts[marker],
         )  # fmt: skip
     chosen = _cheapest(ways, costs, known, pixels.shape[1])
-    own, hidden = np.arange(size[0]), chosen < 0
-    return np.where(hidden[:, None], -1, ways[own, chosen]), bursts[own, chosen] & ~hidden
-
-
-def _as_arrays(straight: Sequence[Array], blobs: Sequence[Blobs]) -> tuple[Array, Array, Array]:
-    """The number of blobs per camera, their undistorted pixels and their tints, padded to the maximum."""
-    counts = np.array([len(own) for own in blobs])
-    most = int(counts.max(initial=1))
-    pixels, tints = np.zeros((len(blobs), most, 2)), np.zeros((len(blobs), most, 3))
-    for camera, own in enumerate(blobs):
-        pixels[camera, : len(own)], tints[camera, : len(own)] = straight[camera], own.tints
-    return counts, pixels, tints
+    markers, hidden = np.arange(size[0]), chosen < 0
+    return np.where(hidden[:, None], -1, ways[markers, chosen]), bursts[markers, chosen] & ~hidden
 
 
 @compiled

@@ -10,13 +10,13 @@ from scipy.optimize import linear_sum_assignment
 
 from poise.geometry.alignment import rigid_fit
 from poise.types import Array
-from poise.vision.lens import LensCamera
+from poise.vision.rig import LensCamera
 
 _FORBIDDEN = 1e6
-_HEADINGS = 12  # tried for an unknown heading
+_HEADINGS = 16  # tried for an unknown heading
 _TRIED = 3  # headings examined per layout
-_PROMISING = 16  # layouts and headings that are refined
-_ROUNDS = 6
+_PROMISING = 24  # layouts and headings that are refined
+_ROUNDS = 8
 _OWN = 0.25  # metres: radius within which a point is a marker's own
 STRAY = 0.5  # metres: distance at which a point is not a marker's own, which is then hidden
 
@@ -45,28 +45,23 @@ def fit_layout(
     distances of points with another colour than the marker's.
     """
     unlike = np.zeros((layouts.shape[1], len(points))) if unlike is None else unlike
-    starts = [start for layout in layouts for start in _promising_headings(points, layout, unlike)]
-    starts.sort(key=lambda start: start[0])
-    fits = [_closer(points, layout, placed, unlike) for _, layout, placed in starts[: 3 * _PROMISING]]
-    return min((_settled(points, fit, unlike) for fit in sorted(fits, key=_cost)[:_PROMISING]), key=_cost)
-
-
-def _cost(fit: LayoutFit) -> float:
-    return fit.cost
-
-
-def _promising_headings(points: Array, layout: Array, unlike: Array) -> list[tuple[float, Array, Array]]:
-    """The layout centred on the points, at the best headings: its distance, itself, and its position."""
     angles = np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
-    turns = np.zeros((_HEADINGS, 3, 3))
+    turns, starts = np.zeros((_HEADINGS, 3, 3)), []
     turns[:, 0, 0] = turns[:, 2, 2] = np.cos(angles)
     turns[:, 0, 2], turns[:, 1, 1] = np.sin(angles), 1.0
     turns[:, 2, 0] = -turns[:, 0, 2]
-    placed = layout @ turns.transpose(0, 2, 1)
-    placed += (points.mean(axis=0) - placed.mean(axis=1, keepdims=True)) * (1.0, 0.0, 1.0)
-    gaps = np.linalg.norm(placed[:, :, None] - points[None, None], axis=-1) + unlike
-    off = np.minimum(gaps.min(axis=2), STRAY).mean(axis=1)
-    return [(float(off[k]), layout, placed[k]) for k in np.argsort(off)[:_TRIED]]
+    for layout in layouts:  # centred on the points, at the best headings
+        placed = layout @ turns.transpose(0, 2, 1)
+        placed += (points.mean(axis=0) - placed.mean(axis=1, keepdims=True)) * (1.0, 0.0, 1.0)
+        gaps = np.linalg.norm(placed[:, :, None] - points[None, None], axis=-1) + unlike
+        off = np.minimum(gaps.min(axis=2), STRAY).mean(axis=1)
+        starts += [(float(off[k]), layout, placed[k]) for k in np.argsort(off)[:_TRIED]]
+    starts.sort(key=lambda start: start[0])
+    fits = [_closer(points, layout, placed, unlike) for _, layout, placed in starts[: 3 * _PROMISING]]
+    fits = sorted(fits, key=lambda fit: fit.cost)[:_PROMISING]
+    for _ in range(_ROUNDS):
+        fits = [_closer(points, fit.layout, fit.placed, unlike) for fit in fits]
+    return min(fits, key=lambda fit: fit.cost)
 
 
 def _closer(points: Array, layout: Array, placed: Array, unlike: Array) -> LayoutFit:
@@ -83,12 +78,6 @@ def _closer(points: Array, layout: Array, placed: Array, unlike: Array) -> Layou
     return LayoutFit(layout, placed, met, markers, numbers, float(np.minimum(gaps, STRAY).mean()))
 
 
-def _settled(points: Array, fit: LayoutFit, unlike: Array) -> LayoutFit:
-    for _ in range(_ROUNDS):
-        fit = _closer(points, fit.layout, fit.placed, unlike)
-    return fit
-
-
 def matched(costs: Array, most: float) -> tuple[Array, Array]:
     """The assignment with the least cost in which none exceeds `most`, or is infinite or missing."""
     allowed = np.isfinite(costs) & (costs <= most)
@@ -101,9 +90,6 @@ def matched(costs: Array, most: float) -> tuple[Array, Array]:
 #
 # One camera sees no depth. A layout is tried at every heading under weak perspective: matched to the blobs, scaled and
 # shifted, in rounds. Its scale gives the performer's distance.
-
-
-_HEADINGS, _ROUNDS, _PROMISING = 16, 8, 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -132,30 +118,27 @@ def find_in_picture(
     camera: LensCamera, centres: Float[Array, "blobs 2"], layouts: Float[Array, "layouts markers 3"]
 ) -> InPicture:
     """The layout and heading that explain the blobs best."""
-    seen = camera.plane_from_pixels(centres)
-    starts = [
-        _closer_in_picture(seen, *_start(seen, camera, layout, heading))
-        for layout in layouts
-        for heading in np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS
-    ]
-    fits = sorted(starts, key=lambda fit: fit.distance)[:_PROMISING]
+    seen, pinhole, fits = camera.plane_from_pixels(centres), camera.pinhole, []
+    for layout in layouts:
+        for heading in np.arange(_HEADINGS) * 2 * np.pi / _HEADINGS:
+            c, s = np.cos(heading), np.sin(heading)
+            turned = (layout - layout.mean(axis=0)) @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
+            flat = turned @ pinhole.rotation[:2].T
+            scale = float(np.ptp(seen[:, 1]) / max(np.ptp(flat[:, 1]), 1e-9))
+            ends = flat.max(axis=0) + flat.min(axis=0)
+            shift = 0.5 * (seen.max(axis=0) + seen.min(axis=0)) - 0.5 * scale * ends
+            fits.append(_closer_in_picture(seen, turned, flat, scale, shift))
+    fits = sorted(fits, key=lambda fit: fit.distance)[:_PROMISING]
     for _ in range(_ROUNDS):
         fits = [_closer_in_picture(seen, fit.turned, fit.flat, fit.scale, fit.shift) for fit in fits]
     best = min(fits, key=lambda fit: fit.distance)
     numbers = np.full(layouts.shape[1], -1)
     numbers[best.markers] = best.numbers
-    return InPicture(_in_world(camera, best), numbers, best.distance)
-
-
-def _start(
-    seen: Array, camera: LensCamera, layout: Array, heading: float
-) -> tuple[Array, Array, float, Array]:
-    c, s = np.cos(heading), np.sin(heading)
-    turned = (layout - layout.mean(axis=0)) @ np.array([[c, 0.0, s], [0.0, 1.0, 0.0], [-s, 0.0, c]]).T
-    flat = turned @ camera.pinhole.rotation[:2].T
-    scale = float(np.ptp(seen[:, 1]) / max(np.ptp(flat[:, 1]), 1e-9))
-    shift = 0.5 * (seen.max(axis=0) + seen.min(axis=0)) - 0.5 * scale * (flat.max(axis=0) + flat.min(axis=0))
-    return turned, flat, scale, shift
+    depth = 1.0 / best.scale
+    place = np.array([best.shift[0] * depth, best.shift[1] * depth, depth])
+    in_camera = best.turned @ pinhole.rotation.T + place
+    points = np.asarray((in_camera - pinhole.translation) @ pinhole.rotation)
+    return InPicture(points, numbers, best.distance)
 
 
 def _closer_in_picture(seen: Array, turned: Array, flat: Array, scale: float, shift: Array) -> _Fit:
@@ -168,10 +151,3 @@ def _closer_in_picture(seen: Array, turned: Array, flat: Array, scale: float, sh
     shift = their_middle - scale * middle
     gaps = np.linalg.norm(scale * own + shift - theirs, axis=1)
     return _Fit(turned, flat, scale, shift, markers, numbers, float(gaps.mean()) / scale)
-
-
-def _in_world(camera: LensCamera, fit: _Fit) -> Array:
-    depth = 1.0 / fit.scale
-    place = np.array([fit.shift[0] * depth, fit.shift[1] * depth, depth])
-    in_camera = fit.turned @ camera.pinhole.rotation.T + place
-    return np.asarray((in_camera - camera.pinhole.translation) @ camera.pinhole.rotation)

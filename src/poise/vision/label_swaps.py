@@ -62,12 +62,7 @@ class Expected:
         spread = np.sqrt(shares)[:, None] * (flat - mean)
         return cls(mean.reshape(-1, 3), spread.T @ spread)
 
-    def given(
-        self,
-        places: Float[Array, "markers 3"],
-        across: Float[Array, "markers 3 3"],
-        seen: Bool[Array, "markers"],
-    ) -> Expected:
+    def given(self, places: Array, across: Array, seen: Bool[Array, "markers"]) -> Expected:
         """The Gaussian conditioned on some marker positions."""
         markers = np.flatnonzero(seen)
         gaps, spread, known = self._seen(markers, places[seen], across[seen])
@@ -76,11 +71,7 @@ class Expected:
         return Expected(self.mean + (gain @ gaps).reshape(-1, 3), self.covariance - gain @ carried.T)
 
     def exchange_gain(
-        self,
-        places: Float[Array, "markers 3"],
-        across: Float[Array, "markers 3 3"],
-        others: Bool[Array, "markers"],
-        pair: list[int],
+        self, places: Array, across: Array, others: Bool[Array, "markers"], pair: list[int]
     ) -> float:
         """Log-likelihood gain of exchanging two labels, given the other markers."""
         left, markers = self.given(places, across, others), np.array(pair)
@@ -89,11 +80,7 @@ class Expected:
         return 0.5 * (as_they_are - sum(left._off(markers, places[exchanged], across[exchanged])))
 
     def exchange_gains(
-        self,
-        places: Float[Array, "markers 3"],
-        across: Float[Array, "markers 3 3"],
-        seen: Bool[Array, "markers"],
-        pairs: Sequence[tuple[int, int]],
+        self, places: Array, across: Array, seen: Bool[Array, "markers"], pairs: Sequence[tuple[int, int]]
     ) -> list[float]:
         """The same for many pairs of seen markers, each given all other markers, at the cost of one."""
         markers, found = np.flatnonzero(seen), []
@@ -117,10 +104,7 @@ class Expected:
         return 0.5 * (own - min(others, default=np.inf))
 
     def surprises(
-        self,
-        places: Float[Array, "markers 3"],
-        across: Float[Array, "markers 3 3"],
-        seen: Bool[Array, "markers"],
+        self, places: Array, across: Array, seen: Bool[Array, "markers"]
     ) -> Float[Array, "markers"]:
         """Squared deviation of each marker from its prediction by all others; 0 for unseen ones."""
         markers, found = np.flatnonzero(seen), np.zeros(len(seen))
@@ -172,11 +156,8 @@ class LabelSwaps:
 
     def __init__(self, shapes: Float[Array, "poses markers 3"], *, alone: bool = False) -> None:
         """`alone`: there is only one camera."""
-        self._alone = alone
-        self._shapes = np.ascontiguousarray(shapes)
-        count = shapes.shape[1]
-        self._open = np.zeros((count, count), dtype=np.bool_)
-        self._evidence = np.zeros((count, count))
+        self._shapes, self._alone, count = np.ascontiguousarray(shapes), alone, shapes.shape[1]
+        self._open, self._evidence = np.zeros((count, count), dtype=np.bool_), np.zeros((count, count))
 
     def note(
         self,

@@ -11,7 +11,6 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
-from types import TracebackType
 
 from jaxtyping import UInt8
 
@@ -35,7 +34,7 @@ class LiveStep(InStep):
         self._readers = [_Reader(source, begun, news, self.notes) for source in self.sources]
         for reader in self._readers:
             reader.start()
-        while not all(reader.is_over for reader in self._readers):
+        while not all(reader.ended and reader.newest is None for reader in self._readers):
             with news:
                 news.wait_for(lambda: all(reader.is_ready for reader in self._readers), timeout=POLL)
                 if not all(reader.is_ready for reader in self._readers):
@@ -46,9 +45,7 @@ class LiveStep(InStep):
                 pictures = tuple(None if entry is None else entry[1] for entry in taken)
                 yield Step(max(arrivals) - begun, pictures, arrived=max(arrivals))
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for reader in getattr(self, "_readers", ()):
             reader.stop()
             self.dropped += reader.dropped
@@ -57,7 +54,7 @@ class LiveStep(InStep):
                 f"{self.dropped} pictures came faster than poses could be found, and were left out"
             )
         if not hasattr(self, "_readers"):  # no readers were started
-            super().__exit__(kind, error, trace)
+            super().__exit__(*error)
 
 
 class _Reader(threading.Thread):
@@ -66,23 +63,18 @@ class _Reader(threading.Thread):
     def __init__(self, source: Source, begun: float, news: threading.Condition, notes: list[str]) -> None:
         super().__init__(daemon=True, name=source.name)
         self._source, self._begun, self._news, self._notes = source, begun, news, notes
-        self._newest: tuple[float, Picture] | None = None
+        self.newest: tuple[float, Picture] | None = None
         self._heard, self._stopped, self._is_silent = begun, False, False
         self.ended, self.dropped = False, 0
 
     @property
     def is_ready(self) -> bool:
         """Whether nobody needs to wait for it: it has a new picture, has ended, or is silent."""
-        return self._newest is not None or self.ended or time.monotonic() - self._heard > SILENT
-
-    @property
-    def is_over(self) -> bool:
-        """Whether it will send nothing more."""
-        return self.ended and self._newest is None
+        return self.newest is not None or self.ended or time.monotonic() - self._heard > SILENT
 
     def take(self) -> tuple[float, Picture] | None:
         """Its newest picture; None if there is none since the last call."""
-        found, self._newest = self._newest, None
+        found, self.newest = self.newest, None
         if found is None and not self.ended and not self._is_silent:
             self._notes.append(f"{self.name} is silent; the others continue")
         self._is_silent = found is None
@@ -98,22 +90,19 @@ class _Reader(threading.Thread):
     def run(self) -> None:
         """Read until the camera ends or breaks off, or a stop is requested; then release it."""
         try:
-            self._read_on()
+            while not self._stopped and (entry := read_or_note(self._source, self._notes)) is not None:
+                if self._source.frames:  # a file has no pace of its own
+                    time.sleep(max(0.0, self._begun + entry[0] - time.monotonic()))
+                with self._news:
+                    self.dropped += self.newest is not None
+                    self._heard = time.monotonic()
+                    self.newest = (self._heard, entry[1])
+                    self._news.notify_all()
+            with self._news:
+                self.ended = True
+                if not self._stopped:
+                    taken = "" if self._source.frames else ": it was unplugged, or another program took it"
+                    self._notes.append(f"{self.name} gives no more pictures{taken}")
+                self._news.notify_all()
         finally:
             self._source.close()
-
-    def _read_on(self) -> None:
-        while not self._stopped and (entry := read_or_note(self._source, self._notes)) is not None:
-            if self._source.frames:  # a file has no pace of its own
-                time.sleep(max(0.0, self._begun + entry[0] - time.monotonic()))
-            with self._news:
-                self.dropped += self._newest is not None
-                self._heard = time.monotonic()
-                self._newest = (self._heard, entry[1])
-                self._news.notify_all()
-        with self._news:
-            self.ended = True
-            if not self._stopped:
-                taken = "" if self._source.frames else ": it was unplugged, or another program took it"
-                self._notes.append(f"{self.name} gives no more pictures{taken}")
-            self._news.notify_all()

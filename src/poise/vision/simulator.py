@@ -25,9 +25,8 @@ from poise.pictures.raster import fill_triangles
 from poise.skeleton.pose_space import Handle
 from poise.types import Array
 from poise.vision.calibrate import Board
-from poise.vision.lens import STRAIGHT, LensCamera
 from poise.vision.opencv import cv2
-from poise.vision.rig import Rig
+from poise.vision.rig import STRAIGHT, LensCamera, Rig
 
 _SUBFRAMES = 5  # of one exposure
 _NOISE_TILES = 6  # pictures of noise, shifted at random for every frame
@@ -69,21 +68,11 @@ def front_rig(
     middle: tuple[float, float, float] = (0.0, 0.95, 0.0),
 ) -> Rig:
     """Cameras side by side that see the performer from the front, like webcams on a desk."""
-    places = (np.arange(count) - 0.5 * (count - 1)) * apart
-    cameras = [
-        LensCamera(
-            f"camera{number + 1}",
-            Camera.looking_at(
-                middle,
-                eye=(middle[0] + float(x), height, middle[2] + distance),
-                size=size,
-                field_of_view=field_of_view,
-            ),
-            size,
-            np.array(distortion or STRAIGHT),
-        )
-        for number, x in enumerate(places)
-    ]
+    cameras, lens = [], np.array(distortion or STRAIGHT)
+    for number in range(count):
+        eye = (middle[0] + (number - 0.5 * (count - 1)) * apart, height, middle[2] + distance)
+        pinhole = Camera.looking_at(middle, eye=eye, size=size, field_of_view=field_of_view)
+        cameras.append(LensCamera(f"camera{number + 1}", pinhole, size, lens))
     return Rig(tuple(cameras))
 
 
@@ -111,9 +100,8 @@ class Simulator:
         self._noise = rng.standard_normal((_NOISE_TILES, *shape), dtype=np.float32)
         self._delays = rng.uniform(-0.5, 0.5, len(rig)) * self.conditions.out_of_step
         self._rooms = [self._room(camera, rng) for camera in rig.cameras]
-        self._colours = np.array(
-            [self.conditions.marker_colours.get(name, (1.0, 1.0, 1.0)) for name in self.truth.labels]
-        )
+        colours = self.conditions.marker_colours
+        self._colours = np.array([colours.get(name, (1.0, 1.0, 1.0)) for name in self.truth.labels])
 
     def empty_room(self, camera: int, count: int = 30) -> Iterator[UInt8[Array, "height width 3"]]:
         """Pictures without a person, for the background's statistics."""
@@ -122,11 +110,30 @@ class Simulator:
 
     def picture(self, frame: int, camera: int) -> UInt8[Array, "height width 3"]:
         """One camera's picture of one frame (blue, green, red)."""
-        light, nearness = self._body(frame, self.rig.cameras[camera])
-        canvas = self._shadowed(self._rooms[camera].copy(), frame, self.rig.cameras[camera])
+        seer, canvas = self.rig.cameras[camera], self._rooms[camera].copy()
+        light, nearness = self._body(frame, seer)
+        if self.conditions.shadow:
+            root, angles = self._positions[frame, 0], np.linspace(0, 2 * np.pi, 24, endpoint=False)
+            x, z = root[0] - 0.3 + 0.55 * np.cos(angles), root[2] - 0.3 + 0.35 * np.sin(angles)
+            pixels = seer.project(np.stack([x, np.zeros(24), z], axis=1))
+            if np.all(np.isfinite(pixels)):
+                mask = np.zeros(canvas.shape[:2], dtype=np.float32)
+                cv2().fillPoly(mask, [np.rint(pixels).astype(np.int32)], 1.0)
+                mask = cv2().GaussianBlur(mask, (31, 31), 9)
+                shade = (1.0 - self.conditions.shadow * mask)[..., None]
+                canvas = np.asarray(canvas * shade, dtype=np.float32)
         seen = nearness > 0
         canvas[seen] = light[seen]
-        self._paint_markers(canvas, nearness, frame, camera)
+        times = (np.arange(_SUBFRAMES) / max(_SUBFRAMES - 1, 1) - 0.5) * self.conditions.exposure
+        places = np.stack([self.places(frame, camera, delay=delay) for delay in times])
+        pixels, depth = seer.project(places), seer.depth(places)
+        radii = self.conditions.marker_radius * seer.pinhole.focal_length / np.maximum(depth, 0.05)
+        for marker in range(places.shape[1]):
+            if np.all(np.isfinite(pixels[:, marker])) and np.all(depth[:, marker] > 0.05):
+                _paint_disc(
+                    canvas, nearness, pixels[:, marker], radii[:, marker],
+                    1.0 / np.maximum(depth[:, marker] - _BEHIND, 0.05), 255.0 * self._colours[marker, ::-1],
+                )  # fmt: skip
         return self._developed(canvas, frame, noise=(camera, frame))
 
     def pictures(self) -> Iterator[tuple[UInt8[Array, "height width 3"], ...]]:
@@ -167,36 +174,6 @@ class Simulator:
         light = np.zeros((height, width, 3), dtype=np.float32)
         _paint_body(hit, self._mannequin.triangles, normals, self._mannequin.tones, _CLOTHES, _LIGHT, light)
         return light, nearness
-
-    def _paint_markers(self, canvas: Array, nearness: Array, frame: int, number: int) -> None:
-        camera = self.rig.cameras[number]
-        times = (np.arange(_SUBFRAMES) / max(_SUBFRAMES - 1, 1) - 0.5) * self.conditions.exposure
-        places = np.stack([self.places(frame, number, delay=delay) for delay in times])
-        pixels, depth = camera.project(places), camera.depth(places)
-        radii = self.conditions.marker_radius * camera.pinhole.focal_length / np.maximum(depth, 0.05)
-        for marker in range(places.shape[1]):
-            if np.all(np.isfinite(pixels[:, marker])) and np.all(depth[:, marker] > 0.05):
-                _paint_disc(
-                    canvas, nearness, pixels[:, marker], radii[:, marker],
-                    1.0 / np.maximum(depth[:, marker] - _BEHIND, 0.05), 255.0 * self._colours[marker, ::-1],
-                )  # fmt: skip
-
-    def _shadowed(self, canvas: Array, frame: int, camera: LensCamera) -> Array:
-        if not self.conditions.shadow:
-            return canvas
-        root = self._positions[frame, 0]
-        angles = np.linspace(0, 2 * np.pi, 24, endpoint=False)
-        ring = np.stack(
-            [root[0] - 0.3 + 0.55 * np.cos(angles), np.zeros(24), root[2] - 0.3 + 0.35 * np.sin(angles)],
-            axis=1,
-        )
-        pixels = camera.project(ring)
-        if not np.all(np.isfinite(pixels)):
-            return canvas
-        mask = np.zeros(canvas.shape[:2], dtype=np.float32)
-        cv2().fillPoly(mask, [np.rint(pixels).astype(np.int32)], 1.0)
-        mask = cv2().GaussianBlur(mask, (31, 31), 9)
-        return np.asarray(canvas * (1.0 - self.conditions.shadow * mask)[..., None], dtype=np.float32)
 
     def _developed(
         self, canvas: Array, frame: int, *, noise: tuple[int, int]
@@ -275,8 +252,6 @@ def _paint_disc(
 
 
 # --- simulated pictures of a printed board, for practising and measuring calibration ---------------------------------
-
-
 _PRINTED = 40  # pixels of the printed picture per square
 _WALL = 110  # grey around the board
 _NOISE = 2.0  # grey levels
@@ -323,10 +298,12 @@ def board_pictures(
         place = middle + distance * forward + sideways * axes[:, 0] + down * axes[:, 1]
         turn = axes @ cv2().Rodrigues(rng.uniform(-0.6, 0.6, 3))[0]
         place = place - turn @ board.corners.mean(axis=0)
-        yield tuple(
-            _noisy(board_picture(camera, board, turn, place, plane=plane), rng)
-            for camera, plane in zip(rig.cameras, planes, strict=True)
-        )
+        pictures = []
+        for camera, plane in zip(rig.cameras, planes, strict=True):
+            clean = board_picture(camera, board, turn, place, plane=plane)
+            noisy = clean + rng.normal(0.0, _NOISE, clean.shape)
+            pictures.append(np.clip(noisy, 0, 255).astype(np.uint8))
+        yield tuple(pictures)
 
 
 def pixel_plane(camera: LensCamera) -> Float[Array, "pixels 2"]:
@@ -334,7 +311,3 @@ def pixel_plane(camera: LensCamera) -> Float[Array, "pixels 2"]:
     width, height = camera.size
     rows, columns = np.mgrid[0:height, 0:width].astype(np.float64)
     return camera.plane_from_pixels(np.stack([columns.ravel(), rows.ravel()], axis=1))
-
-
-def _noisy(picture: Array, rng: np.random.Generator) -> UInt8[Array, "height width"]:
-    return np.clip(picture + rng.normal(0.0, _NOISE, picture.shape), 0, 255).astype(np.uint8)

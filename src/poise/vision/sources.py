@@ -10,9 +10,9 @@ import os
 import sys
 import time
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from types import TracebackType
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -39,60 +39,56 @@ class Source(Protocol):
     @property
     def name(self) -> str:
         """The name for messages."""
-        ...
 
     @property
     def place(self) -> str | Path | int:
         """The location it was opened from: a file, a folder, a camera's number or address."""
-        ...
 
     @property
     def fps(self) -> float:
         """Pictures per second."""
-        ...
 
     @property
     def size(self) -> tuple[int, int]:
         """Width and height in pixels."""
-        ...
 
     @property
     def frames(self) -> int:
         """The number of pictures; 0 for a live camera, which has no end."""
-        ...
 
     def read(self) -> tuple[float, Picture] | None:
         """The next picture and its time; None at the end."""
-        ...
 
     def reopened(self) -> Source:
         """The same pictures from the start."""
-        ...
 
     def close(self) -> None:
         """Release the file or the camera."""
-        ...
 
 
 class VideoSource:
     """A video file, or a live camera by its number or address."""
 
     def __init__(self, place: str | Path | int, *, name: str | None = None) -> None:
-        live = isinstance(place, int) or "://" in str(place)
+        cv, live = cv2(), isinstance(place, int) or "://" in str(place)
         self.place = place
-        self._capture = _capture(place) if live else cv2().VideoCapture(str(_video_file(str(place))))
+        self._capture = _capture(place) if live else cv.VideoCapture(str(_video_file(str(place))))
         self.name = name or (f"camera {place}" if live else Path(str(place)).name)
         if not self._capture.isOpened():
             raise PoiseError(
                 f"{self.name} {_why_not(place) if live else 'is not a video that can be read; convert it to MP4'}"
             )
         self._live, self._count, self._begun = live, 0, time.monotonic()
-        self.fps = _stated_rate(self.name, float(self._capture.get(cv2().CAP_PROP_FPS)))
-        self.frames = 0 if live else max(int(self._capture.get(cv2().CAP_PROP_FRAME_COUNT)), 0)
-        self.size = (
-            int(self._capture.get(cv2().CAP_PROP_FRAME_WIDTH)),
-            int(self._capture.get(cv2().CAP_PROP_FRAME_HEIGHT)),
+        self.fps = float(self._capture.get(cv.CAP_PROP_FPS))
+        try:
+            self.fps = checked_rate(self.fps) if self.fps > 0.0 else 30.0  # 30 if none is stated
+        except InvalidValueError as error:
+            raise ParseError(f"{error}; convert it to MP4", path=self.name) from error
+        self.frames = 0 if live else max(int(self._capture.get(cv.CAP_PROP_FRAME_COUNT)), 0)
+        width, height = (
+            self._capture.get(side) for side in (cv.CAP_PROP_FRAME_WIDTH, cv.CAP_PROP_FRAME_HEIGHT)
         )
+        self.size = int(width), int(height)
 
     def read(self) -> tuple[float, Picture] | None:
         """The next picture; a live camera waits for it."""
@@ -110,16 +106,6 @@ class VideoSource:
     def close(self) -> None:
         """Release the file or the camera."""
         self._capture.release()
-
-
-def _stated_rate(name: str, fps: float) -> float:
-    """The frame rate that a video or a camera states, 30 if it states none; raise if it is not plausible."""
-    if fps <= 0.0:
-        return 30.0
-    try:
-        return checked_rate(fps)
-    except InvalidValueError as error:
-        raise ParseError(f"{error}; convert it to MP4", path=name) from error
 
 
 def _video_file(place: str) -> Path:
@@ -202,23 +188,18 @@ def read_picture(path: str | Path) -> Picture:
 
 def write_video(path: str | Path, pictures: Iterable[Picture], *, fps: float, size: tuple[int, int]) -> None:
     """Write pictures as a Motion JPEG video in AVI, which keeps every picture and is widely readable."""
-    writer = VideoRecorder(path, fps=fps, size=size)
-    try:
+    with closing(VideoRecorder(path, fps=fps, size=size)) as writer:
         for picture in pictures:
             writer.add(picture)
-    finally:
-        writer.close()
 
 
 class VideoRecorder:
     """A video that is written picture by picture."""
 
     def __init__(self, path: str | Path, *, fps: float, size: tuple[int, int]) -> None:
-        cv = cv2()
+        cv, kind = cv2(), cv2().VideoWriter.fourcc(*"MJPG")
         self._path, self._size = Path(path), size
-        self._writer = cv.VideoWriter(
-            str(path), cv.CAP_OPENCV_MJPEG, cv.VideoWriter.fourcc(*"MJPG"), fps, size
-        )
+        self._writer = cv.VideoWriter(str(path), cv.CAP_OPENCV_MJPEG, kind, fps, size)
         if not self._writer.isOpened():
             raise PoiseError(f"cannot write the video {path}: check that the folder exists and is writable")
         self._writer.set(cv.VIDEOWRITER_PROP_QUALITY, QUALITY)
@@ -271,48 +252,34 @@ class InStep:
     def __enter__(self) -> InStep:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         for source in self.sources:
             source.close()
 
     def __iter__(self) -> Iterator[Step]:
-        latest = [self._next(number) for number in range(len(self.sources))]
-        following = [self._next(number) for number in range(len(self.sources))]
+        numbers = range(len(self.sources))
+        latest = [self._next(number) for number in numbers]
+        following = [self._next(number) for number in numbers]
         begun = max((entry[0] for entry in latest if entry is not None), default=0.0)
         now, count = begun, 0
         while any(entry is not None for entry in latest):
-            ended = [number for number in range(len(latest)) if self._advance(number, latest, following, now)]
+            ended = []
+            for number in numbers:  # advance each while its next picture is nearer to this moment
+                while (current := latest[number]) is not None:
+                    after = following[number]
+                    if after is not None and abs(after[0] - now) <= abs(current[0] - now):
+                        latest[number], following[number] = after, self._next(number)
+                    elif after is None and now - current[0] > 0.5 / self.fps:
+                        latest[number] = None
+                        ended.append(self.sources[number].name)
+                    else:
+                        break
             if all(entry is None for entry in latest):
                 return
-            self.notes += [
-                f"{self.sources[number].name} ends at {now - begun:.2f} s; the others continue"
-                for number in ended
-            ]
+            self.notes += [f"{name} ends at {now - begun:.2f} s; the others continue" for name in ended]
             yield Step(now - begun, tuple(None if entry is None else entry[1] for entry in latest))
             count += 1
             now = begun + count / self.fps
-
-    def _advance(
-        self,
-        number: int,
-        latest: list[tuple[float, Picture] | None],
-        following: list[tuple[float, Picture] | None],
-        now: float,
-    ) -> bool:
-        """Advance one source while its next picture is nearer to this moment; return whether it has ended."""
-        while True:
-            current, after = latest[number], following[number]
-            if current is None:
-                return False
-            if after is not None and abs(after[0] - now) <= abs(current[0] - now):
-                latest[number], following[number] = after, self._next(number)
-            elif after is None and now - current[0] > 0.5 / self.fps:
-                latest[number] = None
-                return True
-            else:
-                return False
 
     def _next(self, number: int) -> tuple[float, Picture] | None:
         found = read_or_note(self.sources[number], self.notes)

@@ -27,11 +27,7 @@ class Tracks:
     """Positions and velocities of all markers, with covariances."""
 
     def __init__(
-        self,
-        places: Float[Array, "markers 3"],
-        *,
-        liveliness: Float[Array, "markers"],
-        alone: bool = False,
+        self, places: Float[Array, "markers 3"], *, liveliness: Float[Array, "markers"], alone: bool = False
     ) -> None:
         """`liveliness` is 1 for hands, less for what moves with the trunk; `alone`: one camera."""
         self._liveliness, self._alone, self._seconds = liveliness, alone, 0.0
@@ -69,8 +65,12 @@ class Tracks:
         self.covariances = step @ self.covariances @ step.T + self._liveliness[:, None, None] ** 2 * noise
         self.unseen += seconds
         off = np.minimum(BODY_OFF + self._liveliness * BODY_DRIFT * self.unseen, BODY_FAR)
-        for marker in np.flatnonzero((self.unseen > 1.5 * seconds) | self._alone):
-            self._lean(int(marker), body[marker], off[marker])
+        for marker in np.flatnonzero((self.unseen > 1.5 * seconds) | self._alone):  # these lean on the body
+            covariance = self.covariances[marker]
+            gain = np.linalg.solve(covariance[:3, :3] + off[marker] ** 2 * np.eye(3), covariance[:3]).T
+            self.states[marker] += gain @ (body[marker] - self.states[marker, :3])
+            rest = covariance - gain @ covariance[:3]
+            self.covariances[marker] = 0.5 * (rest + rest.T)
 
     def correct(
         self,
@@ -95,13 +95,6 @@ class Tracks:
         """Restart a marker's track at a place."""
         self.states[marker, :3], self.states[marker, 3:] = place, 0.0
         self.covariances[marker] = np.diag(np.repeat((FIRST_OFF, 1.0), 3) ** 2)
-
-    def _lean(self, marker: int, place: Array, off: float) -> None:
-        covariance = self.covariances[marker]
-        gain = np.linalg.solve(covariance[:3, :3] + off**2 * np.eye(3), covariance[:3]).T
-        self.states[marker] += gain @ (place - self.states[marker, :3])
-        rest = covariance - gain @ covariance[:3]
-        self.covariances[marker] = 0.5 * (rest + rest.T)
 
 
 def _carrying(seconds: float) -> tuple[Array, Array]:

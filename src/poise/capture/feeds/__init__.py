@@ -59,29 +59,24 @@ def is_feed(take: str) -> bool:
 def open_feed(
     take: str, *, go_on: GoOn = lambda: True, ready: Ready = lambda _where: None
 ) -> Iterator[LiveFrame]:
-    """The frames of a feed; network errors are raised as a PoiseError."""
+    """The plausible values of a feed's frames; network errors are raised as a PoiseError.
+
+    Positions that are not finite or too far away become NaN; zero quaternions and impossible times are left out.
+    """
     name, _, where = take.partition(":")
     feed: Callable[[str, GoOn, Ready], Iterator[LiveFrame]] = import_module(f"{__name__}.{name}").frames
     try:
-        yield from map(_plausible, feed(where, go_on, ready))
+        for frame in feed(where, go_on, ready):
+            here = {label: bool(np.all(np.abs(at) <= FARTHEST)) for label, at in frame.places.items()}
+            places = {label: at if here[label] else np.full(3, np.nan) for label, at in frame.places.items()}
+            sizes = {
+                label: float(np.linalg.norm(turn)) for label, turn in frame.turns.items() if here.get(label)
+            }
+            turns = {label: frame.turns[label] / size for label, size in sizes.items() if 0.1 < size < 10.0}
+            known = frame.seconds is not None and abs(frame.seconds) < LONGEST
+            yield LiveFrame(places, turns, frame.seconds if known else None)
     except OSError as error:
         raise PoiseError(f"{take}: {error.strerror or error}; {name}: takes {FEEDS[name]}") from error
-
-
-def _plausible(frame: LiveFrame) -> LiveFrame:
-    """The frame without implausible values: positions not finite or too far away, zero quaternions."""
-    here = {name: bool(np.all(np.abs(at) <= FARTHEST)) for name, at in frame.places.items()}
-    lengths = {name: float(np.linalg.norm(turn)) for name, turn in frame.turns.items()}
-    known = frame.seconds is not None and abs(frame.seconds) < LONGEST
-    return LiveFrame(
-        {name: at if here[name] else np.full(3, np.nan) for name, at in frame.places.items()},
-        {
-            name: frame.turns[name] / size
-            for name, size in lengths.items()
-            if here.get(name) and 0.1 < size < 10.0
-        },
-        frame.seconds if known else None,
-    )
 
 
 def markers_of(take: str) -> tuple[str, ...] | None:
@@ -93,16 +88,14 @@ def fitted(frames: Iterator[LiveFrame], skeleton: Skeleton) -> Iterator[LiveFram
     """The frames with positions scaled to a body, if whole legs are visible: for characters of another size."""
     ratio: float | None = None
     for frame in frames:
-        ratio = ratio or _leg_ratio(frame.places, skeleton)
+        if ratio is None:
+            legs = [
+                [frame.places.get(f"{side}_{part}") for part in ("thigh", "shin", "foot")] for side in SIDES
+            ]
+            pairs = [(a, b) for leg in legs for a, b in pairwise(leg) if a is not None and b is not None]
+            bones = float(sum(np.linalg.norm(a - b) for a, b in pairs))
+            ratio = 2.0 * leg_length(skeleton) / bones if len(pairs) == 4 and bones > 0 else None
         yield replace(frame, places={name: (ratio or 1.0) * place for name, place in frame.places.items()})
-
-
-def _leg_ratio(places: Mapping[str, Array], skeleton: Skeleton) -> float | None:
-    legs = [[places.get(f"{side}_{part}") for part in ("thigh", "shin", "foot")] for side in SIDES]
-    bones = [
-        np.linalg.norm(a - b) for leg in legs for a, b in pairwise(leg) if a is not None and b is not None
-    ]
-    return 2.0 * leg_length(skeleton) / float(sum(bones)) if len(bones) == 4 and sum(bones) > 0 else None
 
 
 def address(where: str, port: int, *, host: str = "127.0.0.1") -> tuple[str, int]:
@@ -115,20 +108,15 @@ def address(where: str, port: int, *, host: str = "127.0.0.1") -> tuple[str, int
     return first or host, int(last) if last else port
 
 
-def datagrams(server: socket.socket, go_on: GoOn) -> Iterator[bytes]:
-    """Yield what arrives at a socket, until `go_on` returns false."""
-    server.settimeout(POLL)
-    while go_on():
-        try:
-            yield server.recv(LARGEST)
-        except TimeoutError:
-            continue
-
-
 def listening(where: str, port: int, go_on: GoOn, ready: Ready) -> Iterator[bytes]:
     """The datagrams that arrive at a port of this machine."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as server:
         server.bind(address(where, port))
         host, bound = server.getsockname()[:2]
         ready(f"listening on {host}:{bound}")
-        yield from datagrams(server, go_on)
+        server.settimeout(POLL)
+        while go_on():
+            try:
+                yield server.recv(LARGEST)
+            except TimeoutError:
+                continue

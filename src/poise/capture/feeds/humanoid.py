@@ -6,8 +6,6 @@ mirrored.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 from jaxtyping import Float
 
@@ -19,15 +17,9 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
 
 _LIMBS = {
-    "shoulder": "Shoulder",
-    "upper_arm": "UpperArm",
-    "forearm": "LowerArm",
-    "hand": "Hand",
-    "thigh": "UpperLeg",
-    "shin": "LowerLeg",
-    "foot": "Foot",
-    "toes": "Toes",
-}
+    "shoulder": "Shoulder", "upper_arm": "UpperArm", "forearm": "LowerArm", "hand": "Hand",
+    "thigh": "UpperLeg", "shin": "LowerLeg", "foot": "Foot", "toes": "Toes",
+}  # fmt: skip
 BONES = {"pelvis": "Hips", "spine": "Spine", "chest": "Chest", "neck": "Neck", "head": "Head"} | {
     f"{side}_{part}": side.capitalize() + bone for side in ("left", "right") for part, bone in _LIMBS.items()
 }
@@ -94,17 +86,14 @@ class BodyRecording:
         """The frames at an even rate, the latest at each moment; unchanged if their times do not increase."""
         if not self._poses:
             raise InvalidValueError("no frame with a whole body arrived; check the port and the sender")
-        kept = [self._poses[number] for number in self._even(fps)]
+        kept, times = self._poses, np.array(self._times)
+        gaps = np.diff(times)
+        if len(gaps) and np.all((gaps > 0.0) & (gaps < LONGEST_GAP)):
+            moments = np.arange(times[0], times[-1] + 0.5 / fps, 1.0 / fps)
+            latest = np.maximum(np.searchsorted(times, moments + 0.5 / fps) - 1, 0)
+            kept = [self._poses[number] for number in latest.tolist()]
         turns = rotations.continuous(np.array([pose.rotations for pose in kept]))
         return Motion(self._skeleton, fps, np.array([pose.root_position for pose in kept]), turns, name=name)
-
-    def _even(self, fps: float) -> Iterable[int]:
-        times = np.array(self._times)
-        gaps = np.diff(times)
-        if not len(gaps) or not np.all((gaps > 0.0) & (gaps < LONGEST_GAP)):
-            return range(len(times))
-        moments = np.arange(times[0], times[-1] + 0.5 / fps, 1.0 / fps)
-        return np.maximum(np.searchsorted(times, moments + 0.5 / fps) - 1, 0).tolist()
 
 
 def _above(role: str, roles: list[str]) -> int:

@@ -21,9 +21,16 @@ _LABEL = re.compile(r"(.+?)[._ ]([xyz])$", re.IGNORECASE)
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     """Yield frames by the markers of the channels."""
-    inlet = _opened(where, go_on)
-    if inlet is None:
+    try:
+        import pylsl
+    except (ImportError, RuntimeError) as error:
+        raise MissingExtraError("pylsl", extra="lsl", purpose="Lab Streaming Layer in") from error
+    found: Any = ()
+    while not found and go_on():
+        found = pylsl.resolve_byprop("name", where, timeout=1.0)
+    if not found:
         return
+    inlet = pylsl.StreamInlet(found[0])
     info = inlet.info()
     columns, scale = read_channels(info)
     if not columns:
@@ -52,14 +59,3 @@ def read_channels(info: Any) -> tuple[dict[str, list[int]], float]:
             found.setdefault(match[1], {})[match[2].lower()] = column
         channel = channel.next_sibling()
     return {name: [at[c] for c in "xyz"] for name, at in found.items() if set("xyz") <= set(at)}, scale
-
-
-def _opened(name: str, go_on: GoOn) -> Any:
-    try:
-        import pylsl
-    except (ImportError, RuntimeError) as error:
-        raise MissingExtraError("pylsl", extra="lsl", purpose="Lab Streaming Layer in") from error
-    while go_on():
-        if found := pylsl.resolve_byprop("name", name, timeout=1.0):
-            return pylsl.StreamInlet(found[0])
-    return None

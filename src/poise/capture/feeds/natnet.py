@@ -64,7 +64,12 @@ class Packet:
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     """Yield frames by the names of markers and rigid bodies."""
     server = address(where, COMMANDS)
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as link, _multicast() as group:
+    link, group = (socket.socket(socket.AF_INET, socket.SOCK_DGRAM) for _ in range(2))
+    with link, group:
+        group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        with suppress(OSError):  # without multicast, unicast remains
+            group.bind((GROUP, DATA))  # unicast packets do not arrive here
+            group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + bytes(4))
         link.connect(server)
         version, names, asked = None, None, 0
         for data in _both(link, group, go_on):
@@ -129,8 +134,9 @@ def read_frame(packet: Packet, version: Version, names: Names) -> LiveFrame:
     for _ in range(_part(packet, version)):
         name = packet.text()
         points = packet.points(packet.count())
-        if name != _ALL:
-            places |= dict(zip(names.sets.get(name, []), _seen(points), strict=False))
+        if name != _ALL:  # Motive puts unseen markers at the origin
+            seen = np.where(np.any(points, axis=-1, keepdims=True), points, np.nan)
+            places |= dict(zip(names.sets.get(name, []), seen, strict=False))
     packet.points(_part(packet, version))
     for _ in range(_part(packet, version)):
         number = packet.count()
@@ -150,22 +156,8 @@ def _part(packet: Packet, version: Version) -> int:
     return count
 
 
-def _seen(points: np.ndarray) -> np.ndarray:
-    """Positions, with NaN for unseen markers, which Motive puts at the origin."""
-    return np.where(np.any(points, axis=-1, keepdims=True), points, np.nan)
-
-
 def _request(kind: int, content: bytes) -> bytes:
     return struct.pack("<HH", kind, len(content)) + content
-
-
-def _multicast() -> socket.socket:
-    group = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-    group.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    with suppress(OSError):  # without multicast, unicast remains
-        group.bind((GROUP, DATA))  # unicast packets do not arrive here
-        group.setsockopt(socket.IPPROTO_IP, socket.IP_ADD_MEMBERSHIP, socket.inet_aton(GROUP) + bytes(4))
-    return group
 
 
 def _both(link: socket.socket, group: socket.socket, go_on: GoOn) -> Iterator[bytes]:

@@ -68,14 +68,6 @@ def read_frame(content: bytes, labels: list[str], turn: np.ndarray) -> LiveFrame
     return None
 
 
-def _size(waiting: bytes) -> int:
-    """The length of the packet that begins here."""
-    size = int(struct.unpack_from("<I", waiting)[0])
-    if not 8 <= size <= _LONGEST:
-        raise PoiseError(f"QTM sent a packet of {size} bytes; is this its real-time port?")
-    return size
-
-
 def _say(link: socket.socket, words: str) -> None:
     link.sendall(struct.pack("<II", 9 + len(words), _COMMAND) + words.encode() + b"\0")
 
@@ -93,8 +85,13 @@ def _packets(link: socket.socket, go_on: GoOn) -> Iterator[tuple[int, bytes]]:
     """Packets by kind, until the connection ends."""
     waiting = b""
     while go_on():
-        while len(waiting) >= 8 and len(waiting) >= (size := _size(waiting)):
-            yield struct.unpack_from("<I", waiting, 4)[0], waiting[8:size]
+        while len(waiting) >= 8:
+            size, kind = struct.unpack_from("<II", waiting)
+            if not 8 <= size <= _LONGEST:
+                raise PoiseError(f"QTM sent a packet of {size} bytes; is this its real-time port?")
+            if len(waiting) < size:
+                break
+            yield kind, waiting[8:size]
             waiting = waiting[size:]
         try:
             more = link.recv(65_536)

@@ -37,21 +37,14 @@ def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
 
 
 def _frame(scene: dict[str, Any]) -> LiveFrame:
-    body = scene["actors"][0]["body"]
-    places = {}
+    body, places = scene["actors"][0]["body"], {}
     for role, bone in BONES.items():
-        joint = body.get(_name(bone))
-        if joint is not None:
+        for unity, rokoko in _OTHER.items():
+            if bone.endswith(unity):
+                bone = bone.removesuffix(unity) + rokoko
+                break
+        if (joint := body.get(bone[0].lower() + bone[1:])) is not None:
             places[role] = mirrored_place(np.array([float(joint["position"][axis]) for axis in "xyz"]))
     if not places:
         raise KeyError("body")
     return LiveFrame(places, seconds=float(scene["timestamp"]))
-
-
-def _name(bone: str) -> str:
-    """Rokoko's name of a bone of Unity's."""
-    for unity, rokoko in _OTHER.items():
-        if bone.endswith(unity):
-            bone = bone.removesuffix(unity) + rokoko
-            break
-    return bone[0].lower() + bone[1:]

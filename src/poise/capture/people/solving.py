@@ -64,11 +64,8 @@ class Pixels(Rows):
         person: WatchedPerson,
         trust: Trust,
     ) -> None:
-        rows = [
-            Projection(handle, camera, (0.0, 0.0), tolerance=1.0)
-            for camera in person.cameras
-            for handle in handles
-        ]
+        pairs = [(handle, camera) for camera in person.cameras for handle in handles]
+        rows = [Projection(handle, camera, (0.0, 0.0), tolerance=1.0) for handle, camera in pairs]
         super().__init__(Problem(prior.space, rows), len(person), outlier=trust.outlier)
         self._looser, self._trust = looser, trust
         self.aim(person)
@@ -134,7 +131,13 @@ class StandingFeet(Rows):
             self.standing = self.found(now.q)
             if number not in CONTACTS:
                 self.standing = self.standing | before
-        self.hold(self._places(now.q))
+        carried = self._space.points(now.q, self.feet)
+        places = np.full(carried.shape, np.nan)  # constant during a contact
+        for column, stands in enumerate(self.standing.reshape(len(now), 4).T):
+            for run in runs(stands):
+                places[run, column] = np.median(carried[run, column], axis=0)
+                places[run, column, 1] = np.median(carried[stands, column, 1])
+        self.hold(places)
         return number < CONTACTS.stop or not np.array_equal(self.standing, before)
 
     def found(self, q: Float[Array, "frames size"]) -> Array:
@@ -146,16 +149,6 @@ class StandingFeet(Rows):
         self.floats[:, :, 3:6] = np.nan_to_num(places)
         free = np.isnan(places)
         self.variances[:] = np.where(free, np.inf, self._sure).reshape(len(places), 12)
-
-    def _places(self, q: Float[Array, "frames size"]) -> Float[Array, "frames 4 3"]:
-        """The place of every standing heel and toe, constant during a contact; NaN if it does not stand."""
-        carried = self._space.points(q, self.feet)
-        places = np.full(carried.shape, np.nan)
-        for column, stands in enumerate(self.standing.reshape(len(q), 4).T):
-            for run in runs(stands):
-                places[run, column] = np.median(carried[run, column], axis=0)
-                places[run, column, 1] = np.median(carried[stands, column, 1])
-        return places
 
 
 def priors_of(prior: Prior, frames: int, *, every: int = ASKED_EVERY) -> PosePriors:
@@ -185,10 +178,8 @@ def solve_person(
     found, rounds = solver.solve(
         Unknowns(start), rounds=ROUNDS, settled=SETTLED, progress=lambda done: progress(done, ROUNDS)
     )
+    solutions = [Solution(q, prior.space, tuple, Status.REACHED, rounds, 0.0, prior) for q in found.q]
+    deviations, standing = solver.deviations(found), np.asarray(feet.standing.any(axis=2))
     return MotionSolution(
-        [Solution(q, prior.space, tuple, Status.REACHED, rounds, 0.0, prior) for q in found.q],
-        person.fps,
-        deviations=solver.deviations(found),
-        standing=np.asarray(feet.standing.any(axis=2)),
-        cameras=person.cameras,
+        solutions, person.fps, deviations=deviations, standing=standing, cameras=person.cameras
     )

@@ -9,24 +9,112 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
-from poise.capture.people.body import fitted_body, size_on_floor
 from poise.capture.people.solving import Trust, solve_person
+from poise.errors import InvalidValueError
+from poise.geometry.cameras import Camera
 from poise.motion.contacts import floor_height
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle
+from poise.skeleton.roles import SIDES, common_ancestor, path
+from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
 from poise.solvers.follow import Follower
 from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Solver
 from poise.types import Array, Progress
-from poise.vision.people.person import NAMES, handles_of
+from poise.vision.people.person import INDEX, NAMES, handles_of
 from poise.vision.people.unknown_camera import upright_camera
 from poise.vision.people.watched import WatchedPerson, flattened, rough_places, with_sides
 
+FEWEST = 3  # smallest number of limbs with a visible length
+SIZES = (0.5, 1.5)  # range of a limb's length, relative to the template's
+_LIMBS = {
+    "thigh": ("hip", "knee", "thigh", "shin"), "shin": ("knee", "ankle", "shin", "foot"),
+    "upper arm": ("shoulder", "elbow", "upper_arm", "forearm"), "forearm": ("elbow", "wrist", "forearm", "hand"),
+}  # fmt: skip
+SOLE, ON_FLOOR = 0.03, 0.05  # metres: height of the landmarks of standing feet, and its standard deviation
+USUAL_SIZE = 0.1  # relative standard deviation of sizes
+OTHER_FLOOR = 0.5  # the same, beyond which the floor is not at zero
+_ROUNDS = 4
 GUESSED = 0.25  # share of unusual proportions that is believed with one camera
 ROUGH = 0.05  # metres: tolerance of the initial guess to rough positions
+
+
+def fitted_body(
+    skeleton: Skeleton, places: Float[Array, "frames 33 3"], *, seen_share: float = 1.0
+) -> Skeleton:
+    """The template with the person's size; `seen_share` of how proportions differ from its own is believed.
+
+    The size follows from rough landmark positions over a whole take: one length per limb, shared by both sides.
+    """
+    at = {name: places[:, number] for name, number in INDEX.items()}
+    tops, ends = ((at[f"left_{joint}"] + at[f"right_{joint}"]) / 2 for joint in ("shoulder", "hip"))
+    spans = {part: [(at[f"{s}_{a}"], at[f"{s}_{b}"]) for s in SIDES] for part, (a, b, _, _) in _LIMBS.items()}
+    for part, joint in (("shoulders", "shoulder"), ("hips", "hip")):
+        spans[part] = [(at[f"left_{joint}"], at[f"right_{joint}"])]
+    spans["trunk"] = [(tops, ends)]
+    seen = {}  # the median of each length over all frames in which it is visible
+    for part, pairs in spans.items():
+        found = np.concatenate([np.linalg.norm(a - b, axis=1) for a, b in pairs])
+        if np.isfinite(found).any():
+            seen[part] = float(np.nanmedian(found))
+    if len(seen) < FEWEST:
+        raise InvalidValueError(
+            "too little of the person is visible to estimate their size; show arms and legs"
+        )
+    own = {role: skeleton.index(role) for role in skeleton.roles}
+    ways = {
+        part: [(own[f"{s}_{a}"], own[f"{s}_{b}"]) for s in SIDES] for part, (_, _, a, b) in _LIMBS.items()
+    }
+    for part, role in (("shoulders", "upper_arm"), ("hips", "thigh")):
+        middle = common_ancestor(skeleton, own[f"left_{role}"], own[f"right_{role}"])
+        ways[part] = [(middle, own[f"{side}_{role}"]) for side in SIDES]
+    ways["trunk"] = [(ways["hips"][0][0], ways["shoulders"][0][0])]
+    # The joints whose bones make up each length.
+    groups = {part: [j for way in found for j in path(skeleton, *way)[1:]] for part, found in ways.items()}
+    lengths = _own_lengths(skeleton)
+    ratios = {part: float(np.log(np.clip(length / lengths[part], *SIZES))) for part, length in seen.items()}
+    overall = float(np.mean(list(ratios.values())))
+    more = {part: overall + seen_share * (ratios.get(part, overall) - overall) for part in groups}
+    wanted = {part: lengths[part] * np.exp(by) for part, by in more.items()}
+    skeleton = skeleton.scaled(np.exp(overall))
+    for _ in range(_ROUNDS):
+        lengths, factors = _own_lengths(skeleton), np.ones(len(skeleton))
+        for part, joints in groups.items():
+            factors[joints] = wanted[part] / lengths[part]
+        skeleton = skeleton.with_offsets(skeleton.offsets * factors[:, None])
+    return skeleton
+
+
+def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:
+    """The factor on the person's size and distance with which the feet stand on the floor at zero.
+
+    It is more precise for a higher camera; if it is far from one, the floor is assumed to be elsewhere.
+    """
+    feet = places[:, [[INDEX[f"{side}_{part}"] for part in ("heel", "foot_index")] for side in SIDES], 1]
+    lowest = feet.mean(axis=2).min(axis=1)
+    above, seen = float(camera.centre[1]) - SOLE, lowest[np.isfinite(lowest)]
+    if above <= 0.0 or not len(seen) or camera.centre[1] - np.median(seen) <= 0.0:
+        return 1.0
+    factor = np.log(above / (float(camera.centre[1]) - float(np.median(seen))))
+    exact, usual = (above / ON_FLOOR) ** 2, USUAL_SIZE**-2
+    return float(np.exp(factor * exact / (exact + usual))) if abs(factor) < OTHER_FLOOR else 1.0
+
+
+def _own_lengths(skeleton: Skeleton) -> dict[str, float]:
+    """The same lengths of a skeleton that stands upright."""
+    places = neutral_pose(skeleton).positions
+    at = {role: places[skeleton.index(role)] for role in skeleton.roles}
+    tops, ends = ((at[f"left_{role}"] + at[f"right_{role}"]) / 2 for role in ("upper_arm", "thigh"))
+    pairs = {part: (at[f"left_{a}"], at[f"left_{b}"]) for part, (_, _, a, b) in _LIMBS.items()} | {
+        "shoulders": (at["left_upper_arm"], at["right_upper_arm"]),
+        "hips": (at["left_thigh"], at["right_thigh"]),
+        "trunk": (tops, ends),
+    }
+    return {part: max(float(np.linalg.norm(a - b)), 1e-6) for part, (a, b) in pairs.items()}
 
 
 def capture_person(
@@ -57,7 +145,14 @@ def capture_person(
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
     found = solve_person(body, handles, looser, person, shapes, start, trust or Trust(), progress)
-    return found if known else _on_floor(found)
+    if known:
+        return found
+    # The same picture with the floor at zero and the person at the origin: both move together.
+    shift = -np.array([found.q[0, 0], floor_height(found.motion), found.q[0, 2]])
+    cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
+    shifted = np.concatenate([shift, np.zeros(found.space.size - 3)])
+    moved = [replace(one, q=one.q + shifted) for one in found.solutions]
+    return replace(found, solutions=moved, cameras=cameras)
 
 
 def detected_motion(person: WatchedPerson, found: MotionSolution) -> Motion:
@@ -82,23 +177,8 @@ def rough_poses(
     """Each frame by itself from rough positions; frames without observations repeat the previous one."""
     follower, found = Follower(partial(Solver, prior)), []
     for frame in places:
-        seen = np.isfinite(frame).all(axis=1)
-        rows = [
-            Position(handle, place, tolerance=ROUGH)
-            for handle, place, is_seen in zip(handles, frame, seen, strict=True)
-            if is_seen
-        ]
+        seen = [k for k, place in enumerate(frame) if np.isfinite(place).all()]
+        rows = [Position(handles[k], frame[k], tolerance=ROUGH) for k in seen]
         found.append(follower.step(rows).q if len(rows) > len(NAMES) // 4 else follower.last)
     first = next(q for q in found if q is not None)
     return np.stack([first if q is None else q for q in found])
-
-
-def _on_floor(found: MotionSolution) -> MotionSolution:
-    """The same picture with the floor at zero and the person at the origin: both move together."""
-    start = found.q[0, :3]
-    shift = -np.array([start[0], floor_height(found.motion), start[2]])
-    cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
-    shifted = np.concatenate([shift, np.zeros(found.space.size - 3)])
-    return replace(
-        found, solutions=[replace(one, q=one.q + shifted) for one in found.solutions], cameras=cameras
-    )

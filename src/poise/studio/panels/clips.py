@@ -13,8 +13,7 @@ from poise.apps.retargeting import retarget as onto
 from poise.apps.retargeting import roles_beside
 from poise.apps.video import capture as solve_video
 from poise.apps.video import watch_videos
-from poise.capture.filling import Filled
-from poise.capture.markers import fill_gaps, solve, template
+from poise.capture.markers import Filled, fill_gaps, solve, template
 from poise.capture.matching import MatchedTake, read_take
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import write

@@ -7,8 +7,16 @@ from collections.abc import Sequence
 import numpy as np
 
 from poise.apps.image import explained, find_in_photo
-from poise.capture.image_files import Shot, read_photo
-from poise.capture.photos import ALTERNATIVES, FEWEST, Explanation, View, explain, pose_from_shots
+from poise.capture.photos import (
+    ALTERNATIVES,
+    FEWEST,
+    Explanation,
+    Shot,
+    View,
+    explain,
+    pose_from_shots,
+    read_photo,
+)
 from poise.errors import InvalidValueError, PoiseError
 from poise.geometry.cameras import Camera
 from poise.solvers.solve import Model, Solver, space_of

@@ -6,7 +6,7 @@ around the whole body; the second network reads the square around it. The landma
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -35,17 +35,24 @@ class PersonFinder:
     """Both networks. `find` detects everyone in a picture; `look` reads one square."""
 
     def __init__(self, *, threads: int = 1) -> None:
-        self._detector, self._landmarks = (
-            Network(DETECTOR, threads=threads),
-            Network(LANDMARKS, threads=threads),
-        )
-        self._anchors = np.array(list(_anchors()))
+        self._detector = Network(DETECTOR, threads=threads)
+        self._landmarks = Network(LANDMARKS, threads=threads)
+        anchors = []  # the positions of boxes, as fractions of the picture
+        for stride, count in _STRIDES:
+            rows, columns = np.mgrid[: _SIDE // stride, : _SIDE // stride].reshape(2, -1)
+            places = (np.stack([columns, rows], axis=1) + 0.5) / (_SIDE // stride)
+            anchors.append(np.repeat(places, count, axis=0))
+        self._anchors = np.concatenate(anchors)
 
     def find(self, picture: Picture) -> list[Person]:
-        """Everyone in the picture, the most certain first."""
+        """Everyone in the picture, each once (two squares may contain the same one), the clearest first."""
         people = [self.look(picture, region) for region in self.regions(picture)]
         again = [self.look(picture, person.next) for person in people if person.score > SURE]
-        return _distinct([person for person in again if person.score > SURE])
+        kept: list[Person] = []
+        for person in sorted(again, key=lambda one: -one.visibility.sum()):
+            if person.score > SURE and all(apart(person, other) > DISTINCT for other in kept):
+                kept.append(person)
+        return kept
 
     def regions(self, picture: Picture) -> list[Region]:
         """Squares around the people found by the first network in the whole picture and in its square parts."""
@@ -89,15 +96,6 @@ class PersonFinder:
         return Person(pixels[: len(NAMES)], seen, turned, float(score[0]), region, following)
 
 
-def _anchors() -> Iterator[tuple[float, float]]:
-    """The anchor positions of boxes, as fractions of the picture."""
-    for stride, count in _STRIDES:
-        cells = _SIDE // stride
-        for row in range(cells):
-            for column in range(cells):
-                yield from [((column + 0.5) / cells, (row + 0.5) / cells)] * count
-
-
 def _merged(places: Float[Array, "n 6 2"], scores: Float[Array, "n"]) -> Iterator[Float[Array, "6 2"]]:
     """The score-weighted mean of the detections of each person; a detection is centre, size and four points."""
     boxes = np.concatenate([places[:, 0] - places[:, 1] / 2, places[:, 0] + places[:, 1] / 2], axis=1)
@@ -117,37 +115,23 @@ def _square(hips: Float[Array, "2"], rim: Float[Array, "2"]) -> Region:
 
 def _refined(points: Float[Array, "39 2"], heat: Float[Array, "cells cells 39"]) -> Float[Array, "39 2"]:
     """Landmarks moved to the centroid of the heat around them, if there is enough."""
-    cells = heat.shape[0]
-    found = points.copy()
+    cells, found = heat.shape[0], points.copy()
     for number, (x, y) in enumerate(points):
         column, row = int(x * cells), int(y * cells)
         if not (0 <= column < cells and 0 <= row < cells):
             continue
         left, top = max(column - _KERNEL, 0), max(row - _KERNEL, 0)
-        part = heat[top : row + _KERNEL + 1, left : column + _KERNEL + 1, number].astype(np.float64)
-        part = expit(part)
+        part = expit(heat[top : row + _KERNEL + 1, left : column + _KERNEL + 1, number].astype(np.float64))
         if part.max() >= _HEATED:
             rows, columns = np.mgrid[: part.shape[0], : part.shape[1]]
-            found[number] = [
-                (left + np.average(columns, weights=part)) / cells,
-                (top + np.average(rows, weights=part)) / cells,
-            ]
+            found[number, 0] = (left + np.average(columns, weights=part)) / cells
+            found[number, 1] = (top + np.average(rows, weights=part)) / cells
     return found
-
-
-def _distinct(people: Sequence[Person]) -> list[Person]:
-    """Each person once: two squares may contain the same one."""
-    kept: list[Person] = []
-    for person in sorted(people, key=lambda one: -one.visibility.sum()):
-        if all(apart(person, other) > DISTINCT for other in kept):
-            kept.append(person)
-    return kept
 
 
 def apart(first: Person, second: Person) -> float:
     """The distance between the joints of two people in one picture, in heights of the larger one's box."""
     size = max(float(np.max(one.box[2:] - one.box[:2])) for one in (first, second))
     weights = first.visibility * second.visibility + 1e-6
-    return float(np.average(np.linalg.norm(first.pixels - second.pixels, axis=1), weights=weights)) / max(
-        size, 1.0
-    )
+    gaps = np.linalg.norm(first.pixels - second.pixels, axis=1)
+    return float(np.average(gaps, weights=weights)) / max(size, 1.0)

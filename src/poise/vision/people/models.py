@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import lzma
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -60,20 +58,13 @@ def _interpreter(path: Path, threads: int) -> Any:
         from ai_edge_litert.interpreter import Interpreter
     except ImportError as error:
         raise MissingExtraError("ai-edge-litert", extra="video", purpose="finding people") from error
-    with _quiet():
-        interpreter = Interpreter(model_content=lzma.decompress(path.read_bytes()), num_threads=threads)
-        interpreter.allocate_tensors()
-    return interpreter
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Suppress what the runtime writes to standard error when it starts."""
-    kept = os.dup(2)
+    kept = os.dup(2)  # the runtime writes to standard error when it starts
     try:
         with open(os.devnull, "wb") as nowhere:
             os.dup2(nowhere.fileno(), 2)
-        yield
+        interpreter = Interpreter(model_content=lzma.decompress(path.read_bytes()), num_threads=threads)
+        interpreter.allocate_tensors()
     finally:
         os.dup2(kept, 2)
         os.close(kept)
+    return interpreter

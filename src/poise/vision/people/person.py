@@ -14,9 +14,6 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
-# --- the 33 landmarks of a person detector, in the order of BlazePose, and their positions on a body -----------------
-
-
 NAMES = (
     "nose", "left_eye_inner", "left_eye", "left_eye_outer", "right_eye_inner", "right_eye", "right_eye_outer",
     "left_ear", "right_ear", "mouth_left", "mouth_right", "left_shoulder", "right_shoulder", "left_elbow",
@@ -60,8 +57,9 @@ def handles_of(skeleton: Skeleton) -> tuple[list[Handle], Float[Array, "33"]]:
     """The position of each landmark on a skeleton, and the factor on its standard deviation."""
     neutral, found, looser = neutral_pose(skeleton), [], []
     for name in NAMES:
-        side, part = _side_and_part(name)
-        role, loose, place = _SITES[part]
+        words = name.split("_")
+        side = next((word for word in words if word in SIDES), "")
+        role, loose, place = _SITES["_".join(word for word in words if word != side)]
         role = role if role == _ON_HEAD else f"{side}_{role}"
         role = role if role in skeleton.roles else f"{side}_foot"  # a body without toes
         out = {"left": 1.0, "right": -1.0, "": 0.0}[side]
@@ -70,12 +68,6 @@ def handles_of(skeleton: Skeleton) -> tuple[list[Handle], Float[Array, "33"]]:
         found.append(Handle(role, (x, y, z)))
         looser.append(loose)
     return found, np.array(looser)
-
-
-def _side_and_part(name: str) -> tuple[str, str]:
-    words = name.split("_")
-    side = next((word for word in words if word in SIDES), "")
-    return side, "_".join(word for word in words if word != side)
 
 
 @dataclass(frozen=True, eq=False)

@@ -51,21 +51,6 @@ def level_camera(size: tuple[int, int], focal: float | None = None, pitch: float
 
 def upright_camera(camera: Camera, places: Float[Array, "frames 33 3"], fps: float) -> Camera:
     """The camera tilted so that the people it sees stand upright, by combining both estimates."""
-    axis, moments = _body_axis(places, fps)
-    if moments == 0.0:
-        return camera
-    body = moments / LEANING**2
-    # Small tilts about the camera's own axes: of up along x (roll) and along z (pitch).
-    roll = np.arctan2(axis[0], axis[1]) * body / (body + ROLL**-2)
-    pitch = np.arctan2(axis[2], axis[1]) * body / (body + PITCH**-2)
-    up = np.array([np.tan(roll), 1.0, np.tan(pitch)])
-    turn = rotations.matrix_from_quaternion(rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0])))
-    rotation = camera.rotation @ turn.T
-    return replace(camera, rotation=rotation, translation=-rotation @ camera.centre)
-
-
-def _body_axis(places: Float[Array, "frames 33 3"], fps: float) -> tuple[Float[Array, "3"], float]:
-    """The mean direction from ankles to shoulders, and the number of independent moments."""
     ankles, hips, shoulders = (
         (places[:, INDEX[f"left_{joint}"]] + places[:, INDEX[f"right_{joint}"]]) / 2
         for joint in ("ankle", "hip", "shoulder")
@@ -75,10 +60,18 @@ def _body_axis(places: Float[Array, "frames 33 3"], fps: float) -> tuple[Float[A
     parts = np.linalg.norm(shoulders - hips, axis=1) + np.linalg.norm(hips - ankles, axis=1)
     weights = np.nan_to_num((lengths / np.maximum(parts, 1e-6)) ** _STRAIGHT)
     if not weights.any():
-        return np.array([0.0, 1.0, 0.0]), 0.0
+        return camera
     axis = np.average(np.nan_to_num(along / np.maximum(lengths, 1e-6)[:, None]), axis=0, weights=weights)
-    moments = np.clip(weights.sum() / max(fps, 1.0), weights.max(), MOST_MOMENTS)
-    return axis / np.linalg.norm(axis), float(moments)
+    axis = axis / np.linalg.norm(axis)
+    moments = float(np.clip(weights.sum() / max(fps, 1.0), weights.max(), MOST_MOMENTS))  # independent ones
+    body = moments / LEANING**2
+    # Small tilts about the camera's own axes: of up along x (roll) and along z (pitch).
+    roll = np.arctan2(axis[0], axis[1]) * body / (body + ROLL**-2)
+    pitch = np.arctan2(axis[2], axis[1]) * body / (body + PITCH**-2)
+    up = np.array([np.tan(roll), 1.0, np.tan(pitch)])
+    turn = rotations.matrix_from_quaternion(rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0])))
+    rotation = camera.rotation @ turn.T
+    return replace(camera, rotation=rotation, translation=-rotation @ camera.centre)
 
 
 def with_focal(person: WatchedPerson) -> WatchedPerson:

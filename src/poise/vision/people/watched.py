@@ -45,13 +45,9 @@ class WatchedPerson:
     def frames(self, chosen: slice) -> WatchedPerson:
         """A range of frames."""
         return WatchedPerson(
-            self.cameras,
-            self.pixels[chosen],
-            self.visibility[chosen],
-            self.shapes[chosen],
-            self.sides[chosen],
+            self.cameras, self.pixels[chosen], self.visibility[chosen], self.shapes[chosen], self.sides[chosen],
             self.fps,
-        )
+        )  # fmt: skip
 
     def of_cameras(self, chosen: Sequence[int]) -> WatchedPerson:
         """The observations of some cameras."""
@@ -80,10 +76,9 @@ def with_sides(person: WatchedPerson) -> WatchedPerson:
         for part in (UPPER, LOWER):
             scaled = pixels[seen, camera] / person.sides[seen, camera, None, None]
             wrong = seen[_exchanged(scaled[:, list(part)], scaled[:, [OTHER_SIDE[k] for k in part]])]
+            others = np.ix_(wrong, [camera], [OTHER_SIDE[k] for k in part])
             for values in (pixels, visibility, shapes):
-                values[np.ix_(wrong, [camera], part)] = values[
-                    np.ix_(wrong, [camera], [OTHER_SIDE[k] for k in part])
-                ]
+                values[np.ix_(wrong, [camera], part)] = values[others]
     return replace(person, pixels=pixels, visibility=visibility, shapes=shapes)
 
 
@@ -103,14 +98,11 @@ def _exchanged(own: Float[Array, "frames points 2"], other: Float[Array, "frames
 
 def rough_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
     """Rough landmark positions: where rays meet, or the detector's shape placed by its pixels."""
-    guessed = [
-        placed_shapes(camera, person.pixels[:, k], person.weights[:, k], person.shapes[:, k])
-        for k, camera in enumerate(person.cameras)
-    ]
-    if len(guessed) == 1:
-        return guessed[0]
-    met = meeting_places(person)
-    return np.where(np.isfinite(met), met, np.nan)
+    if len(person.cameras) > 1:
+        met = meeting_places(person)
+        return np.where(np.isfinite(met), met, np.nan)
+    weights, shapes = person.weights[:, 0], person.shapes[:, 0]
+    return placed_shapes(person.cameras[0], person.pixels[:, 0], weights, shapes)
 
 
 def placed_shapes(
@@ -124,8 +116,14 @@ def placed_shapes(
     for frame in np.flatnonzero((weights > VISIBLE).sum(axis=1) >= 4).tolist():
         rays = rays_of(camera, np.nan_to_num(pixels[frame]))
         along = np.average(rays, axis=0, weights=weights[frame]) @ camera.rotation.T
-        turned = shapes[frame] @ _turn_to(along).T @ camera.rotation
-        found[frame] = turned + _shift(camera.centre, rays, turned, weights[frame])
+        x, y, z = along / np.linalg.norm(along)
+        cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
+        turn = np.eye(3) + cross + cross @ cross / (1.0 + z)  # the shortest, from the optical axis
+        turned = shapes[frame] @ turn.T @ camera.rotation
+        # The shift that brings the points as close as possible to their rays.
+        across = weights[frame, :, None, None] * (np.eye(3) - rays[:, :, None] * rays[:, None, :])
+        right = np.einsum("nab,nb->a", across, camera.centre - turned)
+        found[frame] = turned + np.linalg.solve(across.sum(axis=0), right)
     return found
 
 
@@ -174,17 +172,3 @@ def meeting_places(person: WatchedPerson) -> Float[Array, "frames 33 3"]:
         weights = start / (1.0 + (off / _OFF) ** 2)
     known = (weights > 0.2).sum(axis=1) >= 2
     return np.where(known[..., None], points, np.nan)
-
-
-def _turn_to(direction: Float[Array, "3"]) -> Float[Array, "3 3"]:
-    """The shortest rotation from the optical axis to a direction."""
-    x, y, z = direction / np.linalg.norm(direction)
-    cross = np.array([[0.0, 0.0, x], [0.0, 0.0, y], [-x, -y, 0.0]])
-    return np.asarray(np.eye(3) + cross + cross @ cross / (1.0 + z))
-
-
-def _shift(centre: Array, rays: Array, points: Array, weights: Array) -> Float[Array, "3"]:
-    """The shift that brings points as close as possible to their rays."""
-    across = weights[:, None, None] * (np.eye(3) - rays[:, :, None] * rays[:, None, :])
-    right = np.einsum("nab,nb->a", across, centre - points)
-    return np.asarray(np.linalg.solve(across.sum(axis=0), right))
