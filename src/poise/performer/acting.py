@@ -10,9 +10,9 @@ from jaxtyping import Bool
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.motion import Motion, Origin
-from poise.performer.actions import ACTIONS, Action
+from poise.performer.actions import ACTIONS
 from poise.performer.bodies import PERFORMERS, Body
-from poise.performer.posing import BodyTargets, pose, with_heels_raised
+from poise.performer.posing import pose, with_heels_raised
 from poise.performer.stage import Stage, lively, within
 from poise.performer.styles import STYLES, Style
 from poise.types import Array
@@ -75,48 +75,29 @@ def acted(
     chosen = _named("action", action, ACTIONS)
     manner = style if isinstance(style, Style) else _named("style", style, STYLES)
     body = performer if isinstance(performer, Body) else _named("performer", performer, PERFORMERS)
-    _check_parameters(chosen, parameters)
-    stage = Stage(
-        body,
-        manner,
-        _duration(chosen, manner, seconds),
-        within("a frame rate", fps, FRAME_RATES, "Hz"),
-        _seed(seed),
-    )
+    valid = [name for name in inspect.signature(chosen.direct).parameters if name != "stage"]
+    for name in parameters:
+        if name not in valid:
+            raise UnknownNameError(f"parameter of {chosen.name!r} called", name, valid or ["(it has none)"])
+    if seconds is None:
+        seconds = chosen.seconds / min(manner.tempo, 1.0)
+    else:
+        seconds = within("a performance's length in seconds", seconds, (0.05, LONGEST), "s")
+    fps = within("a frame rate", fps, FRAME_RATES, "Hz")
+    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
+        raise InvalidValueError(f"the seed must be a whole number from 0 up; got {seed!r}")
+    stage = Stage(body, manner, seconds, fps, int(seed))
     targets = with_heels_raised(body, lively(stage, chosen.direct(stage, **parameters)))
     root, rotations = pose(body, targets)
     origin = Origin(format="performer", units_reason="made in metres", frames_in_file=len(root))
-    name = f"{action} ({manner.name}, {body.name})"
-    return ActedMotion(Motion(body.skeleton, stage.fps, root, rotations, name, origin), _contacts(targets))
-
-
-def _contacts(targets: BodyTargets) -> Mapping[str, Array]:
+    title = f"{action} ({manner.name}, {body.name})"
     contacts = {}
     for side, foot in targets.feet.items():
-        contacts[f"{side}_heel"], contacts[f"{side}_ball"] = foot.heel_down, foot.ball_down
-    return contacts
+        contacts |= {f"{side}_heel": foot.heel_down, f"{side}_ball": foot.ball_down}
+    return ActedMotion(Motion(body.skeleton, stage.fps, root, rotations, title, origin), contacts)
 
 
 def _named(kind: str, name: str, registry: Mapping[str, Named]) -> Named:
     if not isinstance(name, str) or name not in registry:
         raise UnknownNameError(kind, str(name), registry)
     return registry[name]
-
-
-def _check_parameters(action: Action, parameters: Mapping[str, Any]) -> None:
-    valid = [name for name in inspect.signature(action.direct).parameters if name != "stage"]
-    for name in parameters:
-        if name not in valid:
-            raise UnknownNameError(f"parameter of {action.name!r} called", name, valid or ["(it has none)"])
-
-
-def _duration(action: Action, style: Style, seconds: float | None) -> float:
-    if seconds is None:
-        return action.seconds / min(style.tempo, 1.0)
-    return within("a performance's length in seconds", seconds, (0.05, LONGEST), "s")
-
-
-def _seed(seed: int) -> int:
-    if not isinstance(seed, (int, np.integer)) or isinstance(seed, bool) or seed < 0:
-        raise InvalidValueError(f"the seed must be a whole number from 0 up; got {seed!r}")
-    return int(seed)

@@ -60,7 +60,35 @@ class Body:
     @cached_property
     def skeleton(self) -> Skeleton:
         """27 joints named as MotionBuilder and Mixamo name them, end sites included."""
-        joints = _joints(self.proportions)
+        p = self.proportions  # offsets as fractions of height, parents first
+        hips = p.ankle_height + p.shank + p.thigh + _HIPS_ABOVE_HIP_JOINTS
+        spine, sternum = p.trunk - _HIPS_ABOVE_HIP_JOINTS, 0.012
+        joints = [
+            ("Hips", "", (0.0, hips, 0.0)),
+            ("Spine", "Hips", (0.0, 0.13 * spine, -0.004)),
+            ("Spine1", "Spine", (0.0, 0.24 * spine, 0.002)),
+            ("Spine2", "Spine1", (0.0, 0.26 * spine, -0.004)),
+            ("Neck", "Spine2", (0.0, 0.37 * spine, -0.008)),
+            ("Head", "Neck", (0.0, p.neck, 0.010)),
+            ("Head_end", "Head", (0.0, p.head, 0.004)),
+        ]
+        for side, x in (("Left", 1.0), ("Right", -1.0)):
+            joints += [
+                (f"{side}Shoulder", "Spine2", (x * sternum, 0.31 * spine, 0.010)),
+                (f"{side}Arm", f"{side}Shoulder", (x * (p.shoulder_width / 2 - sternum), -0.004, -0.016)),
+                (f"{side}ForeArm", f"{side}Arm", (x * p.upper_arm, 0.0, 0.0)),
+                (f"{side}Hand", f"{side}ForeArm", (x * p.forearm, 0.0, 0.0)),
+                (f"{side}Hand_end", f"{side}Hand", (x * p.hand, 0.0, 0.0)),
+            ]
+        ball, toes = (_BALL_FROM_HEEL - _ANKLE_FROM_HEEL) * p.foot, (1.0 - _BALL_FROM_HEEL) * p.foot
+        for side, x in (("Left", 1.0), ("Right", -1.0)):
+            joints += [
+                (f"{side}UpLeg", "Hips", (x * p.hip_width / 2, -_HIPS_ABOVE_HIP_JOINTS, 0.0)),
+                (f"{side}Leg", f"{side}UpLeg", (0.0, -p.thigh, 0.0)),
+                (f"{side}Foot", f"{side}Leg", (0.0, -p.shank, 0.0)),
+                (f"{side}ToeBase", f"{side}Foot", (0.0, _BALL_HEIGHT - p.ankle_height, ball)),
+                (f"{side}ToeBase_end", f"{side}ToeBase", (0.0, -0.5 * _BALL_HEIGHT, toes)),
+            ]
         names = [name for name, _, _ in joints]
         parents = [names.index(parent) if parent else -1 for _, parent, _ in joints]
         offsets = self.height * np.array([offset for _, _, offset in joints])
@@ -137,79 +165,17 @@ _BALL_HEIGHT = 0.012  # fraction of height
 _ANKLE_FROM_HEEL, _BALL_FROM_HEEL = 0.25, 0.72  # fractions of the foot's length
 
 
-def _joints(p: Proportions) -> list[tuple[str, str, tuple[float, float, float]]]:
-    """(name, parent, offset as a fraction of height), parents first."""
-    hips = p.ankle_height + p.shank + p.thigh + _HIPS_ABOVE_HIP_JOINTS
-    spine = p.trunk - _HIPS_ABOVE_HIP_JOINTS
-    return [
-        ("Hips", "", (0.0, hips, 0.0)),
-        ("Spine", "Hips", (0.0, 0.13 * spine, -0.004)),
-        ("Spine1", "Spine", (0.0, 0.24 * spine, 0.002)),
-        ("Spine2", "Spine1", (0.0, 0.26 * spine, -0.004)),
-        ("Neck", "Spine2", (0.0, 0.37 * spine, -0.008)),
-        ("Head", "Neck", (0.0, p.neck, 0.010)),
-        ("Head_end", "Head", (0.0, p.head, 0.004)),
-        *_arm("Left", 1.0, p, 0.31 * spine),
-        *_arm("Right", -1.0, p, 0.31 * spine),
-        *_leg("Left", 1.0, p),
-        *_leg("Right", -1.0, p),
-    ]
-
-
-def _arm(
-    side: str, x: float, p: Proportions, rise: float
-) -> list[tuple[str, str, tuple[float, float, float]]]:
-    sternum = 0.012
-    return [
-        (f"{side}Shoulder", "Spine2", (x * sternum, rise, 0.010)),
-        (f"{side}Arm", f"{side}Shoulder", (x * (p.shoulder_width / 2 - sternum), -0.004, -0.016)),
-        (f"{side}ForeArm", f"{side}Arm", (x * p.upper_arm, 0.0, 0.0)),
-        (f"{side}Hand", f"{side}ForeArm", (x * p.forearm, 0.0, 0.0)),
-        (f"{side}Hand_end", f"{side}Hand", (x * p.hand, 0.0, 0.0)),
-    ]
-
-
-def _leg(side: str, x: float, p: Proportions) -> list[tuple[str, str, tuple[float, float, float]]]:
-    ball = (_BALL_FROM_HEEL - _ANKLE_FROM_HEEL) * p.foot
-    return [
-        (f"{side}UpLeg", "Hips", (x * p.hip_width / 2, -_HIPS_ABOVE_HIP_JOINTS, 0.0)),
-        (f"{side}Leg", f"{side}UpLeg", (0.0, -p.thigh, 0.0)),
-        (f"{side}Foot", f"{side}Leg", (0.0, -p.shank, 0.0)),
-        (f"{side}ToeBase", f"{side}Foot", (0.0, _BALL_HEIGHT - p.ankle_height, ball)),
-        (
-            f"{side}ToeBase_end",
-            f"{side}ToeBase",
-            (0.0, -0.5 * _BALL_HEIGHT, (1.0 - _BALL_FROM_HEEL) * p.foot),
-        ),
-    ]
-
-
+_PERFORMERS: dict[str, tuple[float, dict[str, float]]] = {
+    "alex": (1.75, {}),
+    "maya": (1.64, {"thigh": 0.232, "trunk": 0.331, "hip_width": 0.106, "shoulder_width": 0.208}),
+    "otto": (1.93, {"thigh": 0.248, "shank": 0.252, "trunk": 0.316, "upper_arm": 0.166, "forearm": 0.158}),
+    "rosa": (
+        1.55,
+        {"thigh": 0.230, "shank": 0.241, "trunk": 0.336, "hip_width": 0.110, "shoulder_width": 0.214},
+    ),
+    "kofi": (1.84, {"shoulder_width": 0.244, "upper_arm": 0.167, "forearm": 0.160, "hip_width": 0.097}),
+    "june": (1.38, {"thigh": 0.230, "shank": 0.238, "trunk": 0.325, "neck": 0.050, "shoulder_width": 0.210}),
+}
 PERFORMERS: Mapping[str, Body] = MappingProxyType(
-    {
-        body.name: body
-        for body in (
-            Body("alex", 1.75),
-            Body("maya", 1.64, Proportions(thigh=0.232, trunk=0.331, hip_width=0.106, shoulder_width=0.208)),
-            Body(
-                "otto",
-                1.93,
-                Proportions(thigh=0.248, shank=0.252, trunk=0.316, upper_arm=0.166, forearm=0.158),
-            ),
-            Body(
-                "rosa",
-                1.55,
-                Proportions(thigh=0.230, shank=0.241, trunk=0.336, hip_width=0.110, shoulder_width=0.214),
-            ),
-            Body(
-                "kofi",
-                1.84,
-                Proportions(shoulder_width=0.244, upper_arm=0.167, forearm=0.160, hip_width=0.097),
-            ),
-            Body(
-                "june",
-                1.38,
-                Proportions(thigh=0.230, shank=0.238, trunk=0.325, neck=0.050, shoulder_width=0.210),
-            ),
-        )
-    }
+    {name: Body(name, height, Proportions(**own)) for name, (height, own) in _PERFORMERS.items()}
 )

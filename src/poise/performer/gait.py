@@ -20,7 +20,7 @@ from poise.geometry import rotations
 from poise.performer.posing import SIDES, Arm, BodyTargets, Foot, turned, yawed
 from poise.performer.stage import Stage
 from poise.performer.steps import Course, Footfalls, Rolling, Stepping, integral, planted_ankle
-from poise.performer.tracks import GRAVITY, Drift, bounding, ease, soft_minimum
+from poise.performer.tracks import GRAVITY, bounding, ease, soft_minimum
 from poise.types import Array
 
 _WALKS_BELOW, _RUNS_ABOVE = 0.52, 0.98  # v / sqrt(g leg): between them the gait changes (Kram et al. 1997)
@@ -54,7 +54,7 @@ class Gait:
         body, style, speed = self.stage.body, self.stage.style, self.course.speed
         walk = 64.8 / 60.0 * (np.maximum(speed, 0.05) / body.height) ** 0.57
         run = (1.19 + 0.07 * speed) * np.sqrt(1.75 / body.height)
-        flutter = 1.0 + 0.008 * style.variation * self._drift("rate", 0.4)(self.course.grid)[:, 0]
+        flutter = 1.0 + 0.008 * style.variation * self.stage.drift("rate", hertz=0.4)(self.course.grid)[:, 0]
         cadence = style.cadence ** (1.0 - 0.6 * self.running)
         rate = cadence * (walk + self.running * (run - walk)) * flutter
         longest = (2.05 + 2.2 * self.running) * body.leg  # metres a stride
@@ -126,7 +126,9 @@ class Gait:
         duty = np.minimum(self.at(self.duty, strike), self.at(self.duty, middle))  # no leg lags
         off = self.when(strike_phase + duty * self._limp(side))
         yaw = self.course.heading(over) + SIDES[side] * np.radians(5.0 + style.toes_out)
-        scatter = 0.008 * style.variation * self._scatter(side, strike_phase)
+        # Random numbers per footfall that do not depend on the length of the clip.
+        rows = [self.stage.generator(f"{side} {phase:.1f}").standard_normal(2) for phase in strike_phase]
+        scatter = 0.008 * style.variation * np.clip(np.array(rows).reshape(-1, 2), -2.0, 2.0)
         aside = np.stack([SIDES[side] * self._half_width(over) + scatter[:, 0], 0 * over, scatter[:, 1]], -1)
         ahead = np.broadcast_to(body.ball * [0.0, 0.0, 1.0], aside.shape)
         ball = self.course.position(over) + yawed(self.course.heading(over), aside) + yawed(yaw, ahead)
@@ -140,26 +142,30 @@ class Gait:
             falls,
             strike=self.at(self.strike_pitch, falls.strike),
             push=self.at(self.push_pitch, falls.strike),
-            flat_by=_between("walk", "run", _FLAT_BY, running),
-            push_from=_between("walk", "run", _PUSH_STARTS, running),
+            flat_by=_FLAT_BY["walk"] + running * (_FLAT_BY["run"] - _FLAT_BY["walk"]),
+            push_from=_PUSH_STARTS["walk"] + running * (_PUSH_STARTS["run"] - _PUSH_STARTS["walk"]),
         )
-        stepping = Stepping(
-            self.stage.body, falls, rolling.pitch, free=lambda at: self._free_foot(side, falls, at)
-        )
-        return stepping.foot(times)
+
+        def free(at: Array) -> tuple[Array, Array]:
+            return self._free_foot(side, falls, at)
+
+        return Stepping(self.stage.body, falls, rolling.pitch, free=free).foot(times)
 
     def _free_foot(self, side: str, falls: Footfalls, times: Array) -> tuple[Array, Array]:
         """The ankle and the foot's pitch as the published curves would have them, from the hip joint."""
         body, style = self.stage.body, self.stage.style
         running = self.at(self.running, times)
-        local = self._swing_phase(falls, times)
-        curves = [
-            (walk, run)
-            for walk, run in zip(
-                WALK.at(_warp(local, WALK.toe_off)), RUN.at(_warp(local, RUN.toe_off)), strict=True
-            )
-        ]
-        thigh, knee, ankle = (walk + running * (run - walk) for walk, run in curves)
+        index = falls.current(times)
+        following = np.minimum(index + 1, len(falls.strike) - 1)
+        late = times - falls.off[index]
+        early = (late < 0) & (times - falls.strike[index] < 0.5 * (falls.off[index] - falls.strike[index]))
+        leave = np.where(early, falls.off[np.maximum(index - 1, 0)], falls.off[index])
+        land = np.where(early, falls.strike[index], falls.strike[following])
+        swing = (times - leave) / np.maximum(
+            land - leave, 1e-3
+        )  # 0 when the foot leaves the floor, 1 when it lands
+        curves = (gait.at(gait.toe_off + (1.0 - gait.toe_off) * swing) for gait in (WALK, RUN))
+        thigh, knee, ankle = (walk + running * (run - walk) for walk, run in zip(*curves, strict=True))
         stretch = np.clip(self.at(self.stride, times) / (1.72 * body.leg), 0.3, 1.15)
         reach = stretch + running * (self.at(self._run_effort, times) - stretch)
         knee_lift = 1.0 + (style.knee_lift - 1.0) * (1.0 - 0.7 * running)
@@ -167,7 +173,9 @@ class Gait:
         knee, thigh = knee * lift, thigh * reach + 0.45 * knee * (lift - reach)
         forward = body.thigh * np.sin(thigh) + body.shank * np.sin(thigh - knee)
         down = body.thigh * np.cos(thigh) + body.shank * np.cos(thigh - knee)
-        hip_joint = self._hip(side, times)
+        offset = body.skeleton.offsets[body.skeleton.names.index(f"{side.capitalize()}UpLeg")]
+        turn = turned(self.pelvis_turn(times))
+        hip_joint = self.pelvis(times) + rotations.rotate(turn, np.broadcast_to(offset, (len(times), 3)))
         aside = SIDES[side] * self._half_width(times)
         across = yawed(self.course.heading(times), np.stack([aside, 0 * aside, forward], axis=-1))
         ankle_at = self.course.position(times) + across + self._surge(times)
@@ -178,16 +186,6 @@ class Gait:
     def _run_effort(self) -> Array:
         return np.clip(0.62 + 0.11 * self.course.speed, 0.7, 1.25)
 
-    def _swing_phase(self, falls: Footfalls, times: Array) -> Array:
-        """0 when the foot leaves the floor, 1 when it lands."""
-        index = falls.current(times)
-        following = np.minimum(index + 1, len(falls.strike) - 1)
-        late = times - falls.off[index]
-        early = (late < 0) & (times - falls.strike[index] < 0.5 * (falls.off[index] - falls.strike[index]))
-        leave = np.where(early, falls.off[np.maximum(index - 1, 0)], falls.off[index])
-        land = np.where(early, falls.strike[index], falls.strike[following])
-        return (times - leave) / np.maximum(land - leave, 1e-3)
-
     # --- pelvis ------------------------------------------------------------------------------------------------
 
     def pelvis(self, times: Array) -> Float[Array, "frames 3"]:
@@ -195,47 +193,31 @@ class Gait:
         style, phase = self.stage.style, self.phase(times)
         running = self.at(self.running, times)
         sway = (0.022 - 0.012 * running) * style.sway * self.stage.body.height / 1.75
-        sideways = (
-            sway * np.cos(2 * np.pi * (phase - 0.27)) + self._lean_in(times) * 0.55 * self.stage.body.leg
-        )
+        inward = self._lean_in(times) * 0.55 * self.stage.body.leg
+        sideways = sway * np.cos(2 * np.pi * (phase - 0.27)) + inward
         aside = yawed(self.course.heading(times), np.stack([sideways, 0 * sideways, 0 * sideways], axis=-1))
         position = self.course.position(times) + aside + self._surge(times)
-        position[:, 1] = self._height(times)
+        walk, run = self._walking_height(times), self._running_height(times)
+        position[:, 1] = (
+            walk + running * (run - walk) + self.stage.body.pelvis_height - self.stage.body.hip_height
+        )
         return position
 
     def pelvis_turn(self, times: Array) -> Float[Array, "frames 3"]:
         """The pelvis' tilt, rotation and list."""
         style, phase, running = self.stage.style, self.phase(times), self.at(self.running, times)
-        stride = self.at(self.stride, times) / (1.72 * self.stage.body.leg)
-        yaw = (
-            np.radians(4.5 + 2.5 * running)
-            * np.clip(stride, 0.3, 1.3)
-            * style.sway
-            * np.cos(2 * np.pi * (phase - 0.5))
-        )
-        list_ = (
-            np.radians(3.8)
-            * np.minimum(style.sway, 1.3)
-            * np.cos(2 * np.pi * (phase - 0.16 + 0.02 * running))
-        )
-        tilt = np.radians(2.0 + 5.0 * running) + self._drive(times) + self._pelvic_nod(phase)
+        stride = np.clip(self.at(self.stride, times) / (1.72 * self.stage.body.leg), 0.3, 1.3)
+        yaw = np.radians(4.5 + 2.5 * running) * stride * style.sway * np.cos(2 * np.pi * (phase - 0.5))
+        listing = np.cos(2 * np.pi * (phase - 0.16 + 0.02 * running))
+        list_ = np.radians(3.8) * np.minimum(style.sway, 1.3) * listing
+        speeding_up = self.at(np.gradient(self.course.speed, self.course.grid), times)
+        drive = 0.6 * np.arctan(speeding_up / GRAVITY)  # the forward lean that goes with it
+        tilt = np.radians(2.0 + 5.0 * running) + drive + self._pelvic_nod(phase)
         return np.stack([tilt, self.course.heading(times) + yaw, list_ - self._lean_in(times)], axis=-1)
 
     def _pelvic_nod(self, phase: Array) -> Array:
         """The pelvis tips forward and back twice a stride."""
         return np.radians(1.2) * np.cos(4 * np.pi * (phase - 0.05))
-
-    def _hip(self, side: str, times: Array) -> Array:
-        offset = self.stage.body.skeleton.offsets[
-            self.stage.body.skeleton.names.index(f"{side.capitalize()}UpLeg")
-        ]
-        turn = turned(self.pelvis_turn(times))
-        return self.pelvis(times) + rotations.rotate(turn, np.broadcast_to(offset, (len(times), 3)))
-
-    def _height(self, times: Array) -> Array:
-        running = self.at(self.running, times)
-        walk, run = self._walking_height(times), self._running_height(times)
-        return walk + running * (run - walk) + self.stage.body.pelvis_height - self.stage.body.hip_height
 
     @cached_property
     def _walking_heights(self) -> tuple[Array, Array]:
@@ -280,16 +262,12 @@ class Gait:
         """Small changes of forward speed within each step: slower over the standing leg."""
         phase, running = self.phase(times), self.at(self.running, times)
         ahead = (0.010 - 0.004 * running) * self.stage.style.sway * np.sin(4 * np.pi * (phase - 0.05))
-        wander = 0.012 * self.stage.style.variation * self._drift("wander", 0.12)(times)[:, 0]
+        wander = 0.012 * self.stage.style.variation * self.stage.drift("wander", hertz=0.12)(times)[:, 0]
         return yawed(self.course.heading(times), np.stack([wander, 0 * ahead, ahead], axis=-1))
 
     def _lean_in(self, times: Array) -> Array:
         """The lean into a turn, to the left."""
         return np.arctan(self.at(self.course.speed * self.course.turn_rates, times) / GRAVITY)
-
-    def _drive(self, times: Array) -> Array:
-        """The forward lean that goes with speeding up."""
-        return 0.6 * np.arctan(self.at(np.gradient(self.course.speed, self.course.grid), times) / GRAVITY)
 
     # --- upper body --------------------------------------------------------------------------------------------
 
@@ -299,43 +277,35 @@ class Gait:
         heading, phase = self.course.heading(times), self.phase(times)
         running = self.at(self.running, times)
         pelvis_turn, nodding = self.pelvis_turn(times), self._pelvic_nod(phase)
-        shoulders = (
-            np.radians(5.5 + 7.0 * running) * self.stage.style.sway * np.cos(2 * np.pi * (phase - 0.02))
-        )
-        spine = np.stack(
-            [
-                np.radians(1.0 + 5.0 * running) - 0.6 * nodding,
-                shoulders - (pelvis_turn[:, 1] - heading),
-                -0.9 * (pelvis_turn[:, 2] + self._lean_in(times)) - 0.2 * self._lean_in(times),
-            ],
-            axis=-1,
-        )
+        lean_in, sway = self._lean_in(times), self.stage.style.sway
+        shoulders = np.radians(5.5 + 7.0 * running) * sway * np.cos(2 * np.pi * (phase - 0.02))
+        bend = np.radians(1.0 + 5.0 * running) - 0.6 * nodding
+        twist = shoulders - (pelvis_turn[:, 1] - heading)
+        aside = -0.9 * (pelvis_turn[:, 2] + lean_in) - 0.2 * lean_in
+        spine = np.stack([bend, twist, aside], axis=-1)
         ahead = 0.6 * (self.course.heading(times + 0.45) - heading)
         nod = np.radians(2.0) * np.cos(4 * np.pi * (phase - 0.30))
-        gaze = np.stack([np.radians(3.0) + nod, ahead, -0.25 * self._lean_in(times)], axis=-1)
+        gaze = np.stack([np.radians(3.0) + nod, ahead, -0.25 * lean_in], axis=-1)
         feet = {side: self.foot(side, times) for side in SIDES}
-        arms = {side: self._arm(side, phase, running) for side in SIDES}
-        return BodyTargets(
-            self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms, 1.0 - 0.6 * running
-        )
-
-    def _arm(self, side: str, phase: Array, running: Array) -> Arm:
-        """An arm that swings against the leg of its side, its elbow bending most in front."""
-        style, times = self.stage.style, self.stage.times
+        # Each arm swings against the leg of its side, its elbow bending most in front.
         stride = np.clip(self.at(self.stride, times) / (1.72 * self.stage.body.leg), 0.25, 1.3)
-        swing = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.52))
-        late = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.57))
-        size = style.arm_swing * (stride + running * (1.0 - stride)) * (2.0 - self._limp(side))
-        return Arm(
-            flexion=np.radians((-1.0 - 14.0 * running) + size * (23.0 + 5.0 * running) * swing),
-            abduction=np.radians(7.0 + 9.0 * running),
-            twist=np.radians(14.0 + 16.0 * running + 6.0 * running * swing),
-            elbow=np.radians(16.0 + 76.0 * running + size * (13.0 + 1.0 * running) * (late + 0.7)),
-            pronation=np.radians(18.0 + 14.0 * running),
-            wrist=np.radians(6.0 + 3.0 * late),
-            shoulder_forward=np.radians(3.0 * size * swing),
-            shoulder_up=np.radians(2.0 * running),
-        )
+        arms = {}
+        for side in SIDES:
+            swing = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.52))
+            late = np.cos(2 * np.pi * (phase - _HALF_STRIDE[side] - 0.57))
+            size = self.stage.style.arm_swing * (stride + running * (1.0 - stride)) * (2.0 - self._limp(side))
+            arms[side] = Arm(
+                flexion=np.radians((-1.0 - 14.0 * running) + size * (23.0 + 5.0 * running) * swing),
+                abduction=np.radians(7.0 + 9.0 * running),
+                twist=np.radians(14.0 + 16.0 * running + 6.0 * running * swing),
+                elbow=np.radians(16.0 + 76.0 * running + size * (13.0 + 1.0 * running) * (late + 0.7)),
+                pronation=np.radians(18.0 + 14.0 * running),
+                wrist=np.radians(6.0 + 3.0 * late),
+                shoulder_forward=np.radians(3.0 * size * swing),
+                shoulder_up=np.radians(2.0 * running),
+            )
+        upright = 1.0 - 0.6 * running
+        return BodyTargets(self.pelvis(times), pelvis_turn, spine, heading, gaze, feet, arms, upright)
 
     # --- irregularity ------------------------------------------------------------------------------------------
 
@@ -346,23 +316,6 @@ class Gait:
 
     def _limp(self, side: str) -> float:
         return 1.0 - (self.stage.style.asymmetry if side == "left" else 0.0)
-
-    def _drift(self, purpose: str, hertz: float) -> Drift:
-        return self.stage.drift(purpose, hertz=hertz)
-
-    def _scatter(self, side: str, strike_phase: Array) -> Array:
-        """Random numbers per footfall that do not depend on the length of the clip."""
-        rows = [self.stage.generator(f"{side} {phase:.1f}").standard_normal(2) for phase in strike_phase]
-        return np.clip(np.array(rows).reshape(-1, 2), -2.0, 2.0)
-
-
-def _between(first: str, second: str, table: dict[str, float], share: Array) -> Array:
-    return table[first] + share * (table[second] - table[first])
-
-
-def _warp(swing: Array, toe_off: float) -> Array:
-    """The stride phase of a published curve at a share of the swing."""
-    return toe_off + (1.0 - toe_off) * swing
 
 
 _HARMONICS = 6
@@ -383,7 +336,17 @@ class LegCurves:
 
     def at(self, phase: Float[Array, "frames"]) -> tuple[Array, Array, Array]:
         """Thigh, knee and ankle angles in radians at these phases of the stride (1 is one stride)."""
-        return tuple(_series(np.radians(table), phase) for table in (self.thigh, self.knee, self.ankle))  # type: ignore[return-value]
+        turn = np.exp(2j * np.pi * np.asarray(phase))
+
+        def angle(table: tuple[float, ...]) -> Array:
+            """The Fourier series through a periodic table, cut after the sixth harmonic, by Horner's rule."""
+            coefficients = 2.0 * np.fft.rfft(np.radians(table))[: _HARMONICS + 1] / len(table)
+            total = np.full_like(turn, coefficients[-1])
+            for coefficient in coefficients[-2:0:-1]:
+                total = total * turn + coefficient
+            return coefficients[0].real / 2.0 + (total * turn).real
+
+        return angle(self.thigh), angle(self.knee), angle(self.ankle)
 
 
 WALK = LegCurves(
@@ -398,13 +361,3 @@ RUN = LegCurves(
     ankle=(6, 9, 14, 19, 21, 18, 8, -8, -22, -22, -15, -9, -5, -2, 0, 2, 4, 6, 7, 7),
     toe_off=0.38,
 )
-
-
-def _series(table: Array, phase: Float[Array, "frames"]) -> Float[Array, "frames"]:
-    """The Fourier series through a periodic table, cut after the sixth harmonic, by Horner's rule."""
-    coefficients = 2.0 * np.fft.rfft(table)[: _HARMONICS + 1] / len(table)
-    turn = np.exp(2j * np.pi * np.asarray(phase))
-    total = np.full_like(turn, coefficients[-1])
-    for coefficient in coefficients[-2:0:-1]:
-        total = total * turn + coefficient
-    return coefficients[0].real / 2.0 + (total * turn).real

@@ -96,17 +96,22 @@ class BodyTargets:
 def mirrored(targets: BodyTargets) -> BodyTargets:
     """The same with left and right exchanged."""
     flip, unroll = np.array([-1.0, 1.0, 1.0]), np.array([1.0, -1.0, -1.0])
+    feet, arms = {}, {}
+    for side, other in _OTHER.items():
+        foot, arm = targets.feet[other], targets.arms[other]
+        feet[side] = replace(foot, ankle=foot.ankle * flip, turn=foot.turn * unroll)
+        if arm.reach is not None:
+            point, elbow = arm.reach.point * flip, arm.reach.elbow * flip
+            arm = replace(arm, reach=replace(arm.reach, point=point, elbow=elbow))
+        arms[side] = arm
     return BodyTargets(
         targets.pelvis * flip,
         targets.pelvis_turn * unroll,
         targets.spine * unroll,
         -targets.facing,
         targets.gaze * unroll,
-        {
-            side: replace(foot, ankle=foot.ankle * flip, turn=foot.turn * unroll)
-            for side, foot in ((side, targets.feet[other]) for side, other in _OTHER.items())
-        },
-        {side: _mirrored_arm(targets.arms[other], flip) for side, other in _OTHER.items()},
+        feet,
+        arms,
         targets.upright,
     )
 
@@ -140,8 +145,18 @@ def pose(
     root = _within_reach(body, targets, pelvis_rotation)
     local["Hips"] = pelvis_rotation
     local |= {name: turned(share * targets.spine) for name, share in _SPINE_SHARES.items()}
-    chest, chest_rotation = _chest(body, root, local)
-    local |= _head(targets, chest_rotation)
+    chest, chest_rotation = root, pelvis_rotation
+    for name in _SPINE_SHARES:
+        offset = body.skeleton.offsets[names.index(name)]
+        chest = chest + rot.rotate(chest_rotation, np.broadcast_to(offset, chest.shape))
+        chest_rotation = rot.multiply(chest_rotation, local[name])
+    zero = np.zeros(len(targets))
+    gaze = turned(targets.gaze + np.stack([zero, targets.facing, zero], axis=-1))
+    bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(chest_rotation), gaze))
+    angle = np.linalg.norm(bend, axis=-1, keepdims=True)
+    bend = bend * soft_minimum(1.0, _NECK_LIMIT / np.maximum(angle, 1e-9), width=0.02)
+    local["Neck"] = rot.quaternion_from_expmap(_NECK_SHARE * bend)
+    local["Head"] = rot.quaternion_from_expmap((1.0 - _NECK_SHARE) * bend)
     for side in SIDES:
         local |= _posed_arm(body, side, targets.arms[side], chest, chest_rotation)
         local |= _posed_leg(body, side, targets.feet[side], root, pelvis_rotation)
@@ -153,9 +168,18 @@ def with_heels_raised(body: Body, targets: BodyTargets) -> BodyTargets:
     pelvis_rotation = turned(targets.pelvis_turn)
     for _ in range(2):
         root = _within_reach(body, targets, pelvis_rotation)
-        feet = {
-            side: _heel_raised(body, side, foot, root, pelvis_rotation) for side, foot in targets.feet.items()
-        }
+        feet = {}
+        for side, foot in targets.feet.items():
+            ankle = _posed_leg(body, side, foot, root, pelvis_rotation)[f"{side.capitalize()}Foot"]
+            beyond = np.maximum(-rot.expmap_from_quaternion(ankle)[:, 0] - _DEEPEST_ANKLE, 0.0)
+            beyond = beyond * (1.0 - _well_above(body, foot))
+            beyond = beyond * ease(1.0 + foot.turn[:, 0] / np.radians(4.0))  # not while the heel strikes
+            raised = beyond**2 / (beyond + 0.1)
+            turn = foot.turn + raised[:, None] * np.array([1.0, 0.0, 0.0])
+            ball = np.broadcast_to(body.ball, root.shape)
+            moved = foot.ankle + rot.rotate(turned(foot.turn), ball) - rot.rotate(turned(turn), ball)
+            heel_down = foot.heel_down & (turn[:, 0] < np.radians(1.5))
+            feet[side] = replace(foot, ankle=moved, turn=turn, toes=foot.toes + raised, heel_down=heel_down)
         targets = replace(targets, feet=feet)
     return targets
 
@@ -166,9 +190,6 @@ def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
     raised = np.stack([zero - arm.flexion, zero + arm.abduction - np.pi / 2, zero + arm.twist], axis=-1)
     carried = rot.quaternion_from_euler((zero - arm.across)[:, None], "Y")
     return rot.multiply(carried, rot.quaternion_from_euler(raised, "XZX"))
-
-
-# --- trunk and head ------------------------------------------------------------------------------------------------
 
 
 def _within_reach(body: Body, targets: BodyTargets, pelvis_rotation: Array) -> Float[Array, "frames 3"]:
@@ -183,26 +204,6 @@ def _within_reach(body: Body, targets: BodyTargets, pelvis_rotation: Array) -> F
         free = (1.0 - np.asarray(foot.holds_pelvis)) * body.leg
         root[:, 1] = soft_minimum(root[:, 1], highest + free, width=0.006 * body.leg)
     return root
-
-
-def _chest(body: Body, root: Array, local: Mapping[str, Array]) -> tuple[Array, Array]:
-    skeleton, position, rotation = body.skeleton, root, local["Hips"]
-    for name in _SPINE_SHARES:
-        offset = skeleton.offsets[skeleton.names.index(name)]
-        position = position + rot.rotate(rotation, np.broadcast_to(offset, position.shape))
-        rotation = rot.multiply(rotation, local[name])
-    return position, rotation
-
-
-def _head(targets: BodyTargets, chest_rotation: Array) -> dict[str, Array]:
-    gaze = targets.gaze + np.stack([np.zeros(len(targets)), targets.facing, np.zeros(len(targets))], axis=-1)
-    bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(chest_rotation), turned(gaze)))
-    angle = np.linalg.norm(bend, axis=-1, keepdims=True)
-    bend = bend * soft_minimum(1.0, _NECK_LIMIT / np.maximum(angle, 1e-9), width=0.02)
-    return {
-        "Neck": rot.quaternion_from_expmap(_NECK_SHARE * bend),
-        "Head": rot.quaternion_from_expmap((1.0 - _NECK_SHARE) * bend),
-    }
 
 
 # --- limbs ---------------------------------------------------------------------------------------------------------
@@ -232,25 +233,21 @@ def _drawn_to(
 ) -> tuple[Array, Array]:
     """A left arm moved from its angles' pose to a goal, its end along a straight line, around the shoulder."""
     first, second = body.upper_arm, body.forearm + (body.hand if reach.fingertips else 0.0)
-    along = np.stack([np.cos(elbow), np.zeros_like(elbow), np.sin(elbow)], axis=-1)
-    forward = np.broadcast_to([1.0, 0.0, 0.0], along.shape)
-    elbow_now, end_now = rot.rotate(upper, forward), rot.rotate(upper, first * forward + second * along)
+    folded = np.stack([np.cos(elbow), np.zeros_like(elbow), np.sin(elbow)], axis=-1)
+    forward = np.broadcast_to([1.0, 0.0, 0.0], folded.shape)
+    elbow_now, end_now = rot.rotate(upper, forward), rot.rotate(upper, first * forward + second * folded)
     weight = (np.zeros_like(elbow) + reach.weight)[:, None]
     end = end_now + weight * (to_goal - end_now)
     too_near = soft_positive(_CLEAR_OF_SHOULDER * (first + second) - np.linalg.norm(end, axis=-1), width=0.05)
     end = end + 4 * weight * (1 - weight) * too_near[:, None] * np.array([0.3, 0.0, 1.0])
-    return _reaching_arm(first, second, end, elbow_now + weight * (to_elbow - elbow_now))
-
-
-def _reaching_arm(first: float, second: float, to_end: Array, to_elbow: Array) -> tuple[Array, Array]:
-    """A left upper arm's rotation and the elbow's bend, with the elbow on the side of `to_elbow`."""
-    distance = np.linalg.norm(to_end, axis=-1)
+    to_elbow = elbow_now + weight * (to_elbow - elbow_now)  # the side of the elbow
+    distance = np.linalg.norm(end, axis=-1)
     straight = first + second
-    reach = soft_minimum(distance, _LONGEST_ARM * straight, width=0.03 * straight)
-    folded = np.sqrt(first**2 + second**2 + 2 * first * second * np.cos(_DEEPEST_ELBOW))
-    reach = -soft_minimum(-reach, -folded, width=0.02 * straight)
-    bend, lift = _two_bones(first, second, reach)
-    along = to_end / distance[:, None]
+    stretch = soft_minimum(distance, _LONGEST_ARM * straight, width=0.03 * straight)
+    shortest = np.sqrt(first**2 + second**2 + 2 * first * second * np.cos(_DEEPEST_ELBOW))
+    stretch = -soft_minimum(-stretch, -shortest, width=0.02 * straight)
+    bend, lift = _two_bones(first, second, stretch)
+    along = end / distance[:, None]
     outward = _unit(to_elbow - np.sum(to_elbow * along, axis=-1, keepdims=True) * along)
     x = np.cos(lift)[:, None] * along + np.sin(lift)[:, None] * outward
     z = np.sin(lift)[:, None] * along - np.cos(lift)[:, None] * outward
@@ -266,26 +263,18 @@ def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: 
     )
     thigh, knee = _reaching_leg(body, to_ankle, toes, foot)
     shank = rot.multiply(rot.multiply(pelvis_rotation, _mirrored(thigh, side)), knee)
+    # The ankle is kept within its range while the foot is well above the floor.
+    bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(shank), foot_rotation))
+    lowest, highest = _ANKLE_RANGE
+    kept = lowest + soft_positive(bend[:, 0] - lowest, width=0.1)
+    bend[:, 0] += _well_above(body, foot) * (soft_minimum(kept, highest, width=0.1) - bend[:, 0])
     posed = {
         "UpLeg": _mirrored(thigh, side),
         "Leg": knee,
-        "Foot": _relaxed_ankle(body, rot.multiply(rot.conjugate(shank), foot_rotation), foot),
+        "Foot": rot.quaternion_from_expmap(bend),
         "ToeBase": rot.quaternion_from_euler(-foot.toes[:, None], "X"),
     }
     return {side.capitalize() + name: rotation for name, rotation in posed.items()}
-
-
-def _heel_raised(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: Array) -> Foot:
-    ankle = _posed_leg(body, side, foot, root, pelvis_rotation)[f"{side.capitalize()}Foot"]
-    beyond = np.maximum(-rot.expmap_from_quaternion(ankle)[:, 0] - _DEEPEST_ANKLE, 0.0)
-    beyond = beyond * (1.0 - _well_above(body, foot))
-    beyond = beyond * ease(1.0 + foot.turn[:, 0] / np.radians(4.0))  # not while the heel strikes
-    raised = beyond**2 / (beyond + 0.1)
-    turn = foot.turn + raised[:, None] * np.array([1.0, 0.0, 0.0])
-    ball = np.broadcast_to(body.ball, root.shape)
-    moved = foot.ankle + rot.rotate(turned(foot.turn), ball) - rot.rotate(turned(turn), ball)
-    heel_down = foot.heel_down & (turn[:, 0] < np.radians(1.5))
-    return replace(foot, ankle=moved, turn=turn, toes=foot.toes + raised, heel_down=heel_down)
 
 
 def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple[Array, Array]:
@@ -299,16 +288,6 @@ def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple
     twist = 0.5 * np.arctan2(ahead[:, 0], np.maximum(np.hypot(ahead[:, 2], 0.2), ahead[:, 2])) + foot.knee_out
     turn = rot.quaternion_from_euler(np.stack([twist, -lift], axis=-1), "YX")
     return rot.multiply(swing, turn), rot.quaternion_from_euler(bend[:, None], "X")
-
-
-def _relaxed_ankle(body: Body, ankle: Array, foot: Foot) -> Array:
-    """The ankle's rotation, kept within its range while the foot is well above the floor."""
-    aloft = _well_above(body, foot)
-    bend = rot.expmap_from_quaternion(ankle)
-    lowest, highest = _ANKLE_RANGE
-    kept = lowest + soft_positive(bend[:, 0] - lowest, width=0.1)
-    bend[:, 0] += aloft * (soft_minimum(kept, highest, width=0.1) - bend[:, 0])
-    return rot.quaternion_from_expmap(bend)
 
 
 def _well_above(body: Body, foot: Foot) -> Array:
@@ -333,12 +312,6 @@ def _offset(body: Body, side: str, name: str) -> Array:
 
 def _mirrored(q: Array, side: str) -> Array:
     return q * np.array([1.0, 1.0, SIDES[side], SIDES[side]])
-
-
-def _mirrored_arm(arm: Arm, flip: Array) -> Arm:
-    if arm.reach is None:
-        return arm
-    return replace(arm, reach=replace(arm.reach, point=arm.reach.point * flip, elbow=arm.reach.elbow * flip))
 
 
 def _seen_from(frame: Array, v: Array, side: str) -> Array:

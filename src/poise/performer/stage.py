@@ -78,33 +78,29 @@ def lively(stage: Stage, targets: BodyTargets) -> BodyTargets:
     gaze[:, 0] += np.radians(style.head_down)
     pelvis = targets.pelvis.copy()
     pelvis[:, 1] -= style.crouch * stage.body.leg * targets.upright
-    arms = {
-        side: _lively_arm(stage, arm, breath, unrest[:, 6 + number])
-        for number, (side, arm) in enumerate(targets.arms.items())
-    }
-    return replace(targets, pelvis=pelvis, spine=spine, pelvis_turn=pelvis_turn, gaze=gaze, arms=arms)
-
-
-def _lively_arm(stage: Stage, arm: Arm, breath: Array, unrest: Array) -> Arm:
-    """The style's arm posture, as far as the arm hangs: a raised or bent one is busy."""
-    style = stage.style
-    tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * stage.times) * (1 + breath) / 2
-    hangs = np.exp(-((np.asarray(arm.flexion) / _RAISED) ** 2) - (np.asarray(arm.abduction) / _RAISED) ** 2)
-    straight = np.exp(-((np.asarray(arm.elbow) / _BENT) ** 2))
-    idle = np.maximum(1.0 - (np.asarray(arm.shoulder_forward) / _PROTRACTED) ** 2, 0.0)
+    # The style's arm posture applies as far as an arm hangs: a raised or bent one is busy.
+    tremor = np.radians(style.tremor) * np.sin(2 * np.pi * 5.1 * times) * (1 + breath) / 2
     forward = style.arms_forward + 0.8 * (
         style.lean + style.slump
-    )  # arms hang from a bent trunk as from an upright one
-    bend = arm.elbow + np.radians(style.elbows) * straight + 1.5 * unrest + tremor
-    return replace(
-        arm,
-        flexion=arm.flexion + np.radians(forward) * hangs + 1.5 * unrest,
-        abduction=arm.abduction + np.radians(style.arms_out) * hangs + unrest,
-        elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
-        wrist=arm.wrist + 2.0 * unrest + 2.0 * tremor,
-        shoulder_up=arm.shoulder_up + np.radians(style.shoulders_up + 0.6 * breath),
-        shoulder_forward=arm.shoulder_forward + np.radians(style.shoulders_forward) * idle,
-    )
+    )  # from a bent trunk as from an upright one
+    arms = {}
+    for number, (side, arm) in enumerate(targets.arms.items()):
+        own = unrest[:, 6 + number]
+        raised = [(np.asarray(angle) / _RAISED) ** 2 for angle in (arm.flexion, arm.abduction)]
+        hangs = np.exp(-raised[0] - raised[1])
+        straight = np.exp(-((np.asarray(arm.elbow) / _BENT) ** 2))
+        idle = np.maximum(1.0 - (np.asarray(arm.shoulder_forward) / _PROTRACTED) ** 2, 0.0)
+        bend = arm.elbow + np.radians(style.elbows) * straight + 1.5 * own + tremor
+        arms[side] = replace(
+            arm,
+            flexion=arm.flexion + np.radians(forward) * hangs + 1.5 * own,
+            abduction=arm.abduction + np.radians(style.arms_out) * hangs + own,
+            elbow=_STRAIGHTEST + soft_positive(bend - _STRAIGHTEST, width=0.05),
+            wrist=arm.wrist + 2.0 * own + 2.0 * tremor,
+            shoulder_up=arm.shoulder_up + np.radians(style.shoulders_up + 0.6 * breath),
+            shoulder_forward=arm.shoulder_forward + np.radians(style.shoulders_forward) * idle,
+        )
+    return replace(targets, pelvis=pelvis, spine=spine, pelvis_turn=pelvis_turn, gaze=gaze, arms=arms)
 
 
 def within(what: str, value: float, limits: tuple[float, float], unit: str) -> float:
@@ -125,6 +121,7 @@ def one_of(what: str, value: str, valid: tuple[str, ...]) -> str:
 
 
 Keys = Sequence[Key]
+STILL: Keys = ((0.0, (0.0, 0.0, 0.0)),)
 
 REFERENCE = 1.75  # metres
 ALWAYS = 1e6  # seconds
@@ -154,6 +151,11 @@ def angles(stage: Stage, keys: Keys) -> Array:
     return np.radians(track(stage.clock, keys))
 
 
+def keyed(times: Sequence[float], values: Sequence[Any]) -> list[Key]:
+    """Key frames from their times and as many values."""
+    return list(zip(times, values, strict=True))
+
+
 def lengths(stage: Stage, keys: Keys) -> Array:
     """Key frames in metres for the reference body, at the stage's frames, for this one."""
     return scale(stage) * track(stage.clock, keys)
@@ -162,9 +164,7 @@ def lengths(stage: Stage, keys: Keys) -> Array:
 def arm(stage: Stage, **keys: Keys) -> Arm:
     """An arm from key frames of its angles, in degrees; angles not given hang."""
     hanging: dict[str, Keys] = {name: [(0.0, value)] for name, value in HANGING.items()}
-    posed_angles: dict[str, Any] = {
-        name: angles(stage, values) for name, values in {**hanging, **keys}.items()
-    }
+    posed_angles: Any = {name: angles(stage, values) for name, values in {**hanging, **keys}.items()}
     return Arm(**posed_angles)
 
 
@@ -212,26 +212,18 @@ def stance(stage: Stage, *, width: float = HIP_WIDTH_STANCE) -> Mapping[str, Foo
 def posed(
     stage: Stage,
     *,
-    pelvis: Keys = ((0.0, (0.0, 0.0, 0.0)),),
-    pelvis_turn: Keys = ((0.0, (0.0, 0.0, 0.0)),),
-    spine: Keys = ((0.0, (0.0, 0.0, 0.0)),),
-    gaze: Keys = ((0.0, (0.0, 0.0, 0.0)),),
+    pelvis: Keys = STILL,
+    pelvis_turn: Keys = STILL,
+    spine: Keys = STILL,
+    gaze: Keys = STILL,
     feet: Mapping[str, Foot],
     arms: Mapping[str, Arm],
 ) -> BodyTargets:
     """Targets from key frames: the pelvis in metres relative to relaxed standing, turns in degrees."""
     position = lengths(stage, pelvis) + sway(stage)
     position[:, 1] += standing_height(stage)
-    frames = len(position)
-    return BodyTargets(
-        position,
-        angles(stage, pelvis_turn),
-        angles(stage, spine),
-        np.zeros(frames),
-        angles(stage, gaze),
-        feet,
-        arms,
-    )
+    turn, facing = angles(stage, pelvis_turn), np.zeros(len(position))
+    return BodyTargets(position, turn, angles(stage, spine), facing, angles(stage, gaze), feet, arms)
 
 
 def standing_height(stage: Stage) -> float:

@@ -66,28 +66,20 @@ class Stepping:
             swung = self._swung(times[swinging], index[swinging])
             ankle[swinging], pitch[swinging], yaw[swinging], toes[swinging] = swung
         turn = np.stack([pitch, yaw, np.zeros_like(pitch)], axis=-1)
-        holds = 1.0 - self._aloft(times, index)
+        following = np.minimum(index + 1, len(self.falls.strike) - 1)
+        since, until = times - self.falls.off[index], self.falls.strike[following] - times
+        release = _RELEASE * np.maximum(since + until, 1e-3)
+        holds = 1.0 - ease(since / release) * ease(until / release)
         flat = np.abs(pitch) < _TOUCHING
         heel_down = planted & (flat | (pitch < 0))
         ball_down = planted & (flat | (pitch > 0)) & (toe_roll(pitch) < _TOUCHING)
         return Foot(ankle, turn, toes, heel_down, ball_down, holds)
 
-    def _aloft(self, times: Array, index: Array) -> Array:
-        """0 on the floor, 1 in the middle of the swing."""
-        following = np.minimum(index + 1, len(self.falls.strike) - 1)
-        since, until = times - self.falls.off[index], self.falls.strike[following] - times
-        duration = np.maximum(since + until, 1e-3)
-        return ease(since / (_RELEASE * duration)) * ease(until / (_RELEASE * duration))
-
     def _planted(self, times: Array, index: Array) -> tuple[Array, Array, Array, Array]:
         pitch = self.pitch(times, index)
         yaw = self.falls.yaw[index] + self.yaw(times, index)
-        return (
-            planted_ankle(self.body, self.falls.ball[index], yaw, pitch),
-            pitch,
-            yaw,
-            np.maximum(pitch, 0.0) - toe_roll(pitch),
-        )
+        ankle = planted_ankle(self.body, self.falls.ball[index], yaw, pitch)
+        return ankle, pitch, yaw, np.maximum(pitch, 0.0) - toe_roll(pitch)
 
     def _swung(self, times: Array, index: Array) -> tuple[Array, Array, Array, Array]:
         following = np.minimum(index + 1, len(self.falls.strike) - 1)
@@ -106,45 +98,36 @@ class Stepping:
         _, _, yaw_met, toes_met = (values[following] for values in self._planted(self.falls.strike, every))
         yaw = yaw_left + ease(u) * (yaw_met - yaw_left)
         toes = toes_left * (1.0 - ease(1.6 * u)) + toes_met * ease(2.2 * u - 0.8)
-        return self._raised(bent[:, :3], bent[:, 3], yaw, toes, u), bent[:, 3], yaw, toes
+        arch = 64 * (u * (1 - u)) ** 3
+        # Metres; none where the foot leaves and lands.
+        softness = 1e-4 + 0.04 * ease(5 * u) * ease(5 * (1 - u))
+        pitch, raised = bent[:, 3], bent[:, :3] + self.lift * arch[:, None] * np.array([0.0, 1.0, 0.0])
+        lowest = lowest_of_sole(self.body, raised, pitch, yaw, toes, softness=softness)
+        raised[:, 1] += soft_positive(self.clearance * arch - lowest, width=softness)
+        return raised, pitch, yaw, toes
 
     def _mismatch(self, times: Array, index: Array) -> tuple[Array, Array]:
         """How the planted foot differs from the free one: position and pitch, and their rates."""
-        before, now, after = (
-            self._difference(times + step, index) for step in (-_DIFFERENCE, 0.0, _DIFFERENCE)
-        )
+
+        def difference(times: Array) -> Array:
+            planted_at, planted_pitch, _, _ = self._planted(times, index)
+            free_at, free_pitch = self._free(times)
+            return np.concatenate([planted_at - free_at, (planted_pitch - free_pitch)[:, None]], axis=1)
+
+        before, now, after = (difference(times + step) for step in (-_DIFFERENCE, 0.0, _DIFFERENCE))
         return now, (after - before) / (2 * _DIFFERENCE)
 
-    def _difference(self, times: Array, index: Array) -> Array:
-        planted_at, planted_pitch, _, _ = self._planted(times, index)
-        free_at, free_pitch = self._free(times)
-        return np.concatenate([planted_at - free_at, (planted_pitch - free_pitch)[:, None]], axis=1)
-
     def _free(self, times: Array) -> tuple[Array, Array]:
-        return self._straight(times) if self.free is None else self.free(times)
-
-    def _straight(self, times: Array) -> tuple[Array, Array]:
-        """The ankle and the pitch from where the foot leaves each footfall to where it lands in the next."""
+        """The ankle and the pitch; by default straight from each footfall to the next."""
+        if self.free is not None:
+            return self.free(times)
         every = np.arange(len(self.falls.strike))
         moments = np.stack([self.falls.strike, self.falls.off])
         ends = [self._planted(at, every) for at in moments]
-        places = np.stack([np.column_stack([ankle, pitch]) for ankle, pitch, _, _ in ends], axis=1).reshape(
-            -1, 4
-        )
+        places = np.stack([np.column_stack([ankle, pitch]) for ankle, pitch, _, _ in ends], axis=1)
+        places = places.reshape(-1, 4)
         way = hermite(times, moments.T.ravel(), places, np.zeros_like(places))
         return way[:, :3], way[:, 3]
-
-    def _raised(self, ankle: Array, pitch: Array, yaw: Array, toes: Array, u: Array) -> Array:
-        arch = 64 * (u * (1 - u)) ** 3
-        softness = 1e-4 + 0.04 * ease(5 * u) * ease(
-            5 * (1 - u)
-        )  # metres; none where the foot leaves and lands
-        raised = ankle + self.lift * arch[:, None] * np.array([0.0, 1.0, 0.0])
-        missing = self.clearance * arch - lowest_of_sole(
-            self.body, raised, pitch, yaw, toes, softness=softness
-        )
-        raised[:, 1] += soft_positive(missing, width=softness)
-        return raised
 
 
 @dataclass(frozen=True)
@@ -281,7 +264,12 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
     """Through these (x, z) points on the floor at this speed, straight on beyond both ends."""
     grid = grid_of(seconds, speed)
     speeds = speed(grid)
-    lengths, line = _rounded(_checked(points))
+    corners = np.asarray(points, dtype=np.float64)
+    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 2 or not np.all(np.isfinite(corners)):
+        raise InvalidValueError(f"a path must be two or more (x, z) points in metres; got {points!r}")
+    if np.any(np.linalg.norm(np.diff(corners, axis=0), axis=1) < 0.1):
+        raise InvalidValueError("neighbouring points of a path must be at least 0.1 m apart")
+    lengths, line = _rounded(corners)
     travelled = integral(grid, speeds)
     positions = _along(lengths, line, travelled)
     nearby = 0.15  # metres over which the heading is computed
@@ -289,15 +277,6 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
     headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
     floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
     return Course(grid, speeds, floor, headings, np.gradient(headings, grid))
-
-
-def _checked(points: Sequence[Sequence[float]]) -> Float[Array, "points 2"]:
-    corners = np.asarray(points, dtype=np.float64)
-    if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 2 or not np.all(np.isfinite(corners)):
-        raise InvalidValueError(f"a path must be two or more (x, z) points in metres; got {points!r}")
-    if np.any(np.linalg.norm(np.diff(corners, axis=0), axis=1) < 0.1):
-        raise InvalidValueError("neighbouring points of a path must be at least 0.1 m apart")
-    return corners
 
 
 def _rounded(corners: Float[Array, "points 2"]) -> tuple[Array, Array]:

@@ -24,7 +24,15 @@ def track(times: Float[Array, "frames"], keys: Sequence[Key]) -> Float[Array, "f
     values = np.array([value for _, value in keys], dtype=np.float64)
     if len(knots) == 1:
         return np.broadcast_to(values[0], (len(times), *values.shape[1:])).copy()
-    slopes = _monotone_slopes(knots, values)
+    widths = _column(np.diff(knots), values.ndim)
+    secants = np.diff(values, axis=0) / widths
+    slopes = np.zeros_like(values)
+    before, after = secants[:-1], secants[1:]
+    weight_before, weight_after = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
+    same_way = before * after > 0
+    safe_before, safe_after = np.where(same_way, before, 1.0), np.where(same_way, after, 1.0)
+    harmonic = (weight_before + weight_after) / (weight_before / safe_before + weight_after / safe_after)
+    slopes[1:-1] = np.where(same_way, harmonic, 0.0)
     return hermite(times, knots, values, slopes)
 
 
@@ -90,19 +98,6 @@ class Drift:
         """The channels' values at these times."""
         angles = 2 * np.pi * times[:, None, None] * self._hertz + self._phases
         return np.sin(angles).sum(axis=1) * np.sqrt(2.0 / self._WAVES)
-
-
-def _monotone_slopes(knots: Array, values: Array) -> Array:
-    widths = _column(np.diff(knots), values.ndim)
-    secants = np.diff(values, axis=0) / widths
-    slopes = np.zeros_like(values)
-    before, after = secants[:-1], secants[1:]
-    weight_before, weight_after = 2 * widths[1:] + widths[:-1], widths[1:] + 2 * widths[:-1]
-    same_way = before * after > 0
-    safe_before, safe_after = np.where(same_way, before, 1.0), np.where(same_way, after, 1.0)
-    harmonic = (weight_before + weight_after) / (weight_before / safe_before + weight_after / safe_after)
-    slopes[1:-1] = np.where(same_way, harmonic, 0.0)
-    return slopes
 
 
 def _column(x: Array, dimensions: int) -> Array:

@@ -26,24 +26,10 @@ class Action:
         return (self.direct.__doc__ or "").strip().split("\n")[0]
 
 
+_ACTIONS: dict[Callable[..., BodyTargets], float] = {
+    walk: 4.0, run: 3.0, walk_to_run: 5.0, run_to_walk: 5.0, jump: 4.0, hop: 3.0, box: 6.0,
+    throw: 3.0, kick: 2.4, reach: 7.6, sit: 3.2, stand_up: 2.6, wave: 3.6, idle: 8.0,
+}  # fmt: skip
 ACTIONS: Mapping[str, Action] = MappingProxyType(
-    {
-        action.name: action
-        for action in (
-            Action("walk", walk, 4.0),
-            Action("run", run, 3.0),
-            Action("walk_to_run", walk_to_run, 5.0),
-            Action("run_to_walk", run_to_walk, 5.0),
-            Action("jump", jump, 4.0),
-            Action("hop", hop, 3.0),
-            Action("box", box, 6.0),
-            Action("throw", throw, 3.0),
-            Action("kick", kick, 2.4),
-            Action("reach", reach, 7.6),
-            Action("sit", sit, 3.2),
-            Action("stand_up", stand_up, 2.6),
-            Action("wave", wave, 3.6),
-            Action("idle", idle, 8.0),
-        )
-    }
+    {direct.__name__: Action(direct.__name__, direct, seconds) for direct, seconds in _ACTIONS.items()}
 )

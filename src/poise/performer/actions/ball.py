@@ -8,7 +8,7 @@ the other (Lees et al. 2010, "The biomechanics of kicking in soccer: a review").
 
 import numpy as np
 
-from poise.performer.posing import Arm, BodyTargets, mirrored, yawed
+from poise.performer.posing import BodyTargets, mirrored
 from poise.performer.stage import (
     ALWAYS,
     HIP_WIDTH_STANCE,
@@ -16,12 +16,12 @@ from poise.performer.stage import (
     Stage,
     arm,
     foot,
+    keyed,
     one_of,
     posed,
     scale,
     standing_height,
 )
-from poise.performer.steps import FreeFoot
 from poise.performer.tracks import Key, track
 from poise.types import Array
 
@@ -33,6 +33,41 @@ def throw(stage: Stage, *, hand: str = "right") -> BodyTargets:
     one_of("hand", hand, ("right", "left"))
     size = 0.4 + 0.6 * stage.style.amplitude
     step = 0.76 * (0.5 + 0.5 * stage.style.amplitude)
+    # The lead foot is drawn in under the raised knee, then thrown ahead.
+    striding = [(0.30, (0.01, 0.0, 0.17)), (0.76, (0.0, 0.0, 0.02)), (1.25, (0.05, 0.0, step))]
+    # It points at the target during the stride, then folds against the chest.
+    glove_arm = arm(
+        stage,
+        flexion=keyed((0.0, 0.72, 1.08, 1.32, 1.5, 1.9, 2.7), (30.0, 42.0, 4.0, 10.0, 18.0, -22.0, 2.0)),
+        abduction=keyed((0.0, 0.72, 1.08, 1.24, 1.48, 1.9, 2.7), (6.0, 8.0, 82.0, 78.0, 22.0, 24.0, 7.0)),
+        across=[(0.72, 0.0), (1.08, 14.0), (1.3, 10.0), (1.5, 0.0)],
+        twist=[(0.0, 40.0), (0.72, 42.0), (1.08, 30.0), (1.48, 42.0), (2.7, 12.0)],
+        elbow=keyed((0.0, 0.72, 1.08, 1.22, 1.46, 1.9, 2.7), (104.0, 112.0, 26.0, 40.0, 122.0, 74.0, 14.0)),
+        pronation=[(0.0, 20.0), (1.1, 60.0), (1.5, 20.0)],
+    )
+    # The hands part; the arm swings down and back, is cocked, lags behind the trunk, and whips across the body.
+    throwing_arm = arm(
+        stage,
+        flexion=keyed((0.0, 0.72, 1.0, 1.18, 1.9, 2.7), (30.0, 42.0, -4.0, 0.0, 0.0, 2.0)),
+        abduction=keyed(
+            (0.0, 0.72, 1.0, 1.20, 1.46, 1.62, 1.9, 2.7), (6.0, 8.0, 44.0, 88.0, 96.0, 78.0, 46.0, 7.0)
+        ),
+        across=keyed(
+            (0.8, 1.05, 1.25, 1.40, 1.46, 1.62, 1.9, 2.6), (0.0, -22.0, -26.0, 0.0, 12.0, 62.0, 84.0, 0.0)
+        ),
+        twist=keyed(
+            (0.0, 0.72, 1.0, 1.20, 1.37, 1.46, 1.58, 1.9, 2.7),
+            (40.0, 42.0, 10.0, -62.0, -92.0 - 12.0 * size, -78.0, -8.0, 30.0, 12.0),
+        ),
+        elbow=keyed(
+            (0.0, 0.72, 1.0, 1.22, 1.36, 1.46, 1.55, 1.9, 2.7),
+            (106.0, 114.0, 46.0, 92.0, 88.0, 22.0, 14.0, 34.0, 14.0),
+        ),
+        pronation=[(0.0, 20.0), (1.2, 40.0), (1.44, 10.0), (1.6, 75.0), (2.6, 20.0)],
+        wrist=keyed((0.0, 1.2, 1.40, 1.48, 1.8, 2.7), (4.0, -10.0, -42.0, 30.0, 20.0, 4.0)),
+        shoulder_up=[(0.8, 0.0), (1.2, 9.0), (1.5, 10.0), (2.0, 0.0)],
+        shoulder_forward=[(0.8, 0.0), (1.25, -14.0), (1.46, 6.0), (1.65, 20.0), (2.5, 0.0)],
+    )
     targets = posed(
         stage,
         pelvis=[
@@ -76,7 +111,7 @@ def throw(stage: Stage, *, hand: str = "right") -> BodyTargets:
                 stage,
                 [Place(-ALWAYS, 0.30, 0.01, 0.17, -78.0), Place(1.25, ALWAYS, 0.05, step, -24.0)],
                 heel=[(0.15, 0.0), (0.32, 26.0), (1.2, -12.0 * stage.style.foot_roll), (1.34, 0.0)],
-                free=_striding_foot(stage, step),
+                free=lambda times: (scale(stage) * track(times, striding), np.zeros(len(times))),
                 lift=0.46 * size,
             ),
             "right": foot(
@@ -87,98 +122,9 @@ def throw(stage: Stage, *, hand: str = "right") -> BodyTargets:
                 lift=0.16,
             ),
         },
-        arms={"left": _glove_arm(stage), "right": _throwing_arm(stage, size)},
+        arms={"left": glove_arm, "right": throwing_arm},
     )
     return targets if hand == "right" else mirrored(targets)
-
-
-def _striding_foot(stage: Stage, step: float) -> FreeFoot:
-    """The lead foot drawn in under the raised knee, then thrown ahead."""
-    places = [(0.30, (0.01, 0.0, 0.17)), (0.76, (0.0, 0.0, 0.02)), (1.25, (0.05, 0.0, step))]
-    return lambda times: (scale(stage) * track(times, places), np.zeros(len(times)))
-
-
-def _throwing_arm(stage: Stage, size: float) -> Arm:
-    """The hands part; the arm swings down and back, is cocked, lags behind the trunk, and whips across the body."""
-    return arm(
-        stage,
-        flexion=[(0.0, 30.0), (0.72, 42.0), (1.0, -4.0), (1.18, 0.0), (1.9, 0.0), (2.7, 2.0)],
-        abduction=[
-            (0.0, 6.0),
-            (0.72, 8.0),
-            (1.0, 44.0),
-            (1.20, 88.0),
-            (1.46, 96.0),
-            (1.62, 78.0),
-            (1.9, 46.0),
-            (2.7, 7.0),
-        ],
-        across=[
-            (0.8, 0.0),
-            (1.05, -22.0),
-            (1.25, -26.0),
-            (1.40, 0.0),
-            (1.46, 12.0),
-            (1.62, 62.0),
-            (1.9, 84.0),
-            (2.6, 0.0),
-        ],
-        twist=[
-            (0.0, 40.0),
-            (0.72, 42.0),
-            (1.0, 10.0),
-            (1.20, -62.0),
-            (1.37, -92.0 - 12.0 * size),
-            (1.46, -78.0),
-            (1.58, -8.0),
-            (1.9, 30.0),
-            (2.7, 12.0),
-        ],
-        elbow=[
-            (0.0, 106.0),
-            (0.72, 114.0),
-            (1.0, 46.0),
-            (1.22, 92.0),
-            (1.36, 88.0),
-            (1.46, 22.0),
-            (1.55, 14.0),
-            (1.9, 34.0),
-            (2.7, 14.0),
-        ],
-        pronation=[(0.0, 20.0), (1.2, 40.0), (1.44, 10.0), (1.6, 75.0), (2.6, 20.0)],
-        wrist=[(0.0, 4.0), (1.2, -10.0), (1.40, -42.0), (1.48, 30.0), (1.8, 20.0), (2.7, 4.0)],
-        shoulder_up=[(0.8, 0.0), (1.2, 9.0), (1.5, 10.0), (2.0, 0.0)],
-        shoulder_forward=[(0.8, 0.0), (1.25, -14.0), (1.46, 6.0), (1.65, 20.0), (2.5, 0.0)],
-    )
-
-
-def _glove_arm(stage: Stage) -> Arm:
-    """Points at the target during the stride, then folds against the chest."""
-    return arm(
-        stage,
-        flexion=[(0.0, 30.0), (0.72, 42.0), (1.08, 4.0), (1.32, 10.0), (1.5, 18.0), (1.9, -22.0), (2.7, 2.0)],
-        abduction=[
-            (0.0, 6.0),
-            (0.72, 8.0),
-            (1.08, 82.0),
-            (1.24, 78.0),
-            (1.48, 22.0),
-            (1.9, 24.0),
-            (2.7, 7.0),
-        ],
-        across=[(0.72, 0.0), (1.08, 14.0), (1.3, 10.0), (1.5, 0.0)],
-        twist=[(0.0, 40.0), (0.72, 42.0), (1.08, 30.0), (1.48, 42.0), (2.7, 12.0)],
-        elbow=[
-            (0.0, 104.0),
-            (0.72, 112.0),
-            (1.08, 26.0),
-            (1.22, 40.0),
-            (1.46, 122.0),
-            (1.9, 74.0),
-            (2.7, 14.0),
-        ],
-        pronation=[(0.0, 20.0), (1.1, 60.0), (1.5, 20.0)],
-    )
 
 
 def kick(stage: Stage, *, foot: str = "right") -> BodyTargets:
@@ -189,7 +135,7 @@ def kick(stage: Stage, *, foot: str = "right") -> BodyTargets:
 
 
 def _right_kick(stage: Stage) -> BodyTargets:
-    size = 0.4 + 0.6 * stage.style.amplitude
+    size, width, body = 0.4 + 0.6 * stage.style.amplitude, HIP_WIDTH_STANCE, stage.body
     far = 0.46 * (0.5 + 0.5 * stage.style.amplitude)
     pelvis: list[Key] = [
         (0.0, (0.0, -0.01, 0.0)),
@@ -201,7 +147,25 @@ def _right_kick(stage: Stage) -> BodyTargets:
         (1.7, (0.06, -0.03, far)),
         (2.2, (0.0, -0.01, far)),
     ]
-    width = HIP_WIDTH_STANCE
+    thigh = keyed(
+        (0.5, 0.80, 0.95, 1.06, 1.24, 1.55, 1.95), (-16.0, -30.0 * size, 8.0, 38.0, 78.0 * size, 44.0, 6.0)
+    )
+    knee = keyed(
+        (0.5, 0.66, 0.88, 1.06, 1.14, 1.26, 1.5, 1.95), (20.0, 45.0, 96.0 * size, 26.0, 9.0, 14.0, 66.0, 22.0)
+    )
+    ankle = [(0.5, -20.0), (0.9, -34.0), (1.15, -34.0), (1.5, -8.0), (1.95, 0.0)]
+
+    def kicking_leg(times: Array) -> tuple[Array, Array]:
+        """The ankle and the foot's pitch from the angles of thigh and knee, hung from where the hip will be."""
+        bend, flex, point = (np.radians(track(times, keys)) for keys in (thigh, knee, ankle))
+        to_side = [-0.5 * body.height * body.proportions.hip_width, 0.0, 0.0]
+        hip = scale(stage) * track(times, pelvis) + to_side
+        hip[:, 1] += standing_height(stage) + body.hip_height - body.pelvis_height
+        ahead = body.thigh * np.sin(bend) + body.shank * np.sin(bend - flex)
+        down = body.thigh * np.cos(bend) + body.shank * np.cos(bend - flex)
+        inward = 0.10 * scale(stage) * np.exp(-(((times - _IMPACT) / 0.25) ** 2))
+        return hip + np.stack([inward, -down, ahead], axis=-1), flex - bend - point
+
     return posed(
         stage,
         pelvis=pelvis,
@@ -231,22 +195,14 @@ def _right_kick(stage: Stage) -> BodyTargets:
             "left": foot(
                 stage,
                 [Place(-ALWAYS, 0.28, width, 0.0, 6.0), Place(0.60, ALWAYS, width + 0.03, far, 8.0)],
-                heel=[
-                    (0.12, 0.0),
-                    (0.30, 38.0),
-                    (0.55, 3.0),
-                    (0.70, 0.0),
-                    (0.95, 0.0),
-                    (1.25, 9.0),
-                    (1.6, 0.0),
-                ],
+                heel=keyed((0.12, 0.30, 0.55, 0.70, 0.95, 1.25, 1.6), (0.0, 38.0, 3.0, 0.0, 0.0, 9.0, 0.0)),
                 lift=0.05,
             ),
             "right": foot(
                 stage,
                 [Place(-ALWAYS, 0.62, -width, 0.0, -6.0), Place(2.0, ALWAYS, -width, far, -6.0)],
                 heel=[(0.35, 0.0), (0.62, 55.0), (1.96, 14.0), (2.12, 0.0)],
-                free=_kicking_leg(stage, pelvis, size),
+                free=kicking_leg,
             ),
         },
         arms={
@@ -264,44 +220,3 @@ def _right_kick(stage: Stage) -> BodyTargets:
             ),
         },
     )
-
-
-def _kicking_leg(stage: Stage, pelvis: list[Key], size: float) -> FreeFoot:
-    """The ankle and the foot's pitch from the angles of thigh and knee, hung from where the right hip will be."""
-    body = stage.body
-    thigh = [
-        (0.5, -16.0),
-        (0.80, -30.0 * size),
-        (0.95, 8.0),
-        (1.06, 38.0),
-        (1.24, 78.0 * size),
-        (1.55, 44.0),
-        (1.95, 6.0),
-    ]
-    knee = [
-        (0.5, 20.0),
-        (0.66, 45.0),
-        (0.88, 96.0 * size),
-        (1.06, 26.0),
-        (1.14, 9.0),
-        (1.26, 14.0),
-        (1.5, 66.0),
-        (1.95, 22.0),
-    ]
-    ankle = [(0.5, -20.0), (0.9, -34.0), (1.15, -34.0), (1.5, -8.0), (1.95, 0.0)]
-
-    def leg(times: Array) -> tuple[Array, Array]:
-        bend, flex, point = (np.radians(track(times, keys)) for keys in (thigh, knee, ankle))
-        hip = scale(stage) * track(times, pelvis) + [
-            -0.5 * body.height * body.proportions.hip_width,
-            0.0,
-            0.0,
-        ]
-        hip[:, 1] += standing_height(stage) + body.hip_height - body.pelvis_height
-        ahead = body.thigh * np.sin(bend) + body.shank * np.sin(bend - flex)
-        down = body.thigh * np.cos(bend) + body.shank * np.cos(bend - flex)
-        inward = 0.10 * scale(stage) * np.exp(-(((times - _IMPACT) / 0.25) ** 2))
-        across = yawed(np.zeros_like(times), np.stack([inward, -down, ahead], axis=-1))
-        return hip + across, flex - bend - point
-
-    return leg

@@ -15,7 +15,7 @@ from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.performer.posing import Arm, BodyTargets, Foot, Reach, mirrored, yawed
-from poise.performer.stage import ALWAYS, Keys, Place, Stage, angles, foot, lengths, one_of, posed
+from poise.performer.stage import ALWAYS, Place, Stage, angles, foot, lengths, one_of, posed
 from poise.performer.tracks import Key, track
 from poise.types import Array
 
@@ -95,46 +95,30 @@ def box(
 ) -> BodyTargets:
     """Boxes: the given combinations, such as "jab cross hook", or random ones; `stance` is "orthodox" or "southpaw"."""
     one_of("stance", stance, ("orthodox", "southpaw"))
-    targets = _Bout(stage, _timetable(stage, _chosen(combination))).targets()
-    return targets if stance == "orthodox" else mirrored(targets)
-
-
-def _chosen(combination: str | Sequence[str] | None) -> list[str] | None:
-    if combination is None:
-        return None
-    names = combination.replace(",", " ").split() if isinstance(combination, str) else list(combination)
-    if not names:
-        raise InvalidValueError(f"a combination needs at least one of {', '.join(PUNCHES)}")
+    names: Sequence[str] = ()
+    if combination is not None:
+        names = combination.replace(",", " ").split() if isinstance(combination, str) else list(combination)
+        if not names:
+            raise InvalidValueError(f"a combination needs at least one of {', '.join(PUNCHES)}")
     for name in names:
         if name not in PUNCHES:
             raise UnknownNameError("punch", str(name), PUNCHES)
-    return names
-
-
-def _timetable(stage: Stage, names: list[str] | None) -> list[tuple[float, Punch]]:
-    """Impact times by the stage's clock: combinations with a pause between them."""
-    generator = stage.generator("punches")
-    time = 0.75
+    generator, time = stage.generator("punches"), 0.75
     timed: list[tuple[float, Punch]] = []
     while time < stage.beats + 1.0:
-        for name in names or _invented(generator):
+        for name in names or _USUAL[int(generator.integers(len(_USUAL)))].split():
             same_hand = bool(timed) and timed[-1][1].hand == PUNCHES[name].hand
             time += (0.62 if same_hand else 0.42) * generator.uniform(0.95, 1.08) if timed else 0.0
             timed.append((time, PUNCHES[name]))
         time += generator.uniform(0.55, 0.9)
-    return timed
+    targets = _Bout(stage, timed).targets()
+    return targets if stance == "orthodox" else mirrored(targets)
 
 
-def _invented(generator: np.random.Generator) -> list[str]:
-    usual = (
-        ["jab", "cross"],
-        ["jab", "jab", "cross"],
-        ["jab", "cross", "hook"],
-        ["jab", "cross", "hook", "cross"],
-        ["jab", "uppercut", "hook"],
-        ["cross", "hook", "uppercut"],
-    )
-    return usual[int(generator.integers(len(usual)))]
+_USUAL = (
+    *("jab cross", "jab jab cross", "jab cross hook", "jab cross hook cross"),
+    *("jab uppercut hook", "cross hook uppercut"),
+)
 
 
 @dataclass(frozen=True)
@@ -153,7 +137,7 @@ class _Bout:
             pelvis_turn=[(time - 0.05, (4.0, yaw, 0.0)) for time, (yaw, _, _, _) in body],
             spine=[(time - 0.02, (bend, twist, -0.1 * twist)) for time, (_, twist, bend, _) in body],
             gaze=[(0.0, (9.0, 0.0, 0.0))],
-            feet={"left": self._lead_foot(), "right": self._rear_foot()},
+            feet=self._feet(),
             arms={"left": self._arm("lead"), "right": self._arm("rear")},
         )
         return replace(targets, pelvis=targets.pelvis + self.carried)
@@ -195,12 +179,8 @@ class _Bout:
         """The motion of pelvis and hands: a step in with each combination and out after it, and a bounce."""
         keys: list[Key] = []
         for first, last in zip(self._begins, self._ends, strict=True):
-            keys += [
-                (first - 0.38, 0.0),
-                (first - 0.10, self._step),
-                (last + 0.20, self._step),
-                (last + 0.50, 0.0),
-            ]
+            keys += [(first - 0.38, 0.0), (first - 0.10, self._step)]
+            keys += [(last + 0.20, self._step), (last + 0.50, 0.0)]
         forward = lengths(self.stage, keys)
         beat = 2 * np.pi * 1.7 * self.stage.clock
         bounce = 0.010 * self.stage.style.bounce * np.sin(beat) * self.stage.body.leg
@@ -217,68 +197,53 @@ class _Bout:
             since = last + steps_out + 0.17
         return [*places, Place(since, ALWAYS, x, z, yaw)]
 
-    def _lead_foot(self) -> Foot:
-        places = self._places(0.10, 0.24, -18.0, steps_in=0.40, steps_out=0.33)
+    def _feet(self) -> dict[str, Foot]:
         lifts: list[Key] = [(-1.0, 0.0)]
         for first, last in zip(self._begins, self._ends, strict=True):
             lifts += [(first - 0.52, 0.0), (first - 0.40, 12.0), (first - 0.20, 0.0)]
             lifts += [(last + 0.22, 0.0), (last + 0.33, 14.0), (last + 0.53, 0.0)]
-        return foot(self.stage, places, heel=lifts, lift=0.03)
-
-    def _rear_foot(self) -> Foot:
         heel: list[Key] = [(-1.0, 22.0)]
         pivot: list[Key] = [(-1.0, 0.0)]
         for time, punch in self.timed:
             heel += [(time - 0.12, 22.0), (time - 0.01, punch.rear_heel), (time + 0.16, 22.0)]
             pivot += [(time - 0.13, 0.0), (time - 0.02, punch.rear_pivot), (time + 0.17, 0.0)]
-        places = self._places(-0.13, -0.24, -52.0, steps_in=0.32, steps_out=0.24)
-        return foot(self.stage, places, heel=heel, pivot=pivot, lift=0.03)
+        lead = self._places(0.10, 0.24, -18.0, steps_in=0.40, steps_out=0.33)
+        rear = self._places(-0.13, -0.24, -52.0, steps_in=0.32, steps_out=0.24)
+        return {
+            "left": foot(self.stage, lead, heel=lifts, lift=0.03),
+            "right": foot(self.stage, rear, heel=heel, pivot=pivot, lift=0.03),
+        }
 
     # --- hands ---------------------------------------------------------------------------------------------------
 
     def _arm(self, hand: str) -> Arm:
         """A hand that keeps the guard and punches in turn; `hand` is "lead" or "rear"."""
-        guard, down = _GUARD[hand], _ELBOW[hand]
+        guard, down, style = _GUARD[hand], _ELBOW[hand], self.stage.style
         points: list[Key] = [(-1.0, guard)]
         follows: list[Key] = [(-1.0, 1.0)]
         elbows: list[Key] = [(-1.0, down)]
         rolls: list[Key] = [(-1.0, 50.0)]
+        share = min(0.5 + 0.5 * style.amplitude, 1.0)  # a weak punch does not reach its points
         for time, punch in self.timed:
             if punch.hand == hand:
-                way = [(time + early, self._short_of(guard, point)) for early, point in punch.way]
+                way = [
+                    (time + early, tuple(a + share * (b - a) for a, b in zip(guard, point, strict=True)))
+                    for early, point in punch.way
+                ]
                 points += [(time - 0.28, guard), *way, (time + 0.30, guard)]
                 follows += [(time - 0.24, 1.0), (time - 0.06, 0.0), (time + 0.04, 0.0), (time + 0.28, 1.0)]
-                elbows += [
-                    (time - 0.24, down),
-                    (time - 0.06, punch.elbow),
-                    (time + 0.04, punch.elbow),
-                    (time + 0.28, down),
-                ]
+                elbows += [(time - 0.24, down), (time - 0.06, punch.elbow)]
+                elbows += [(time + 0.04, punch.elbow), (time + 0.28, down)]
                 rolls += [(time - 0.20, 50.0), (time, punch.pronation), (time + 0.25, 50.0)]
-        turn = track(self.stage.clock, follows) * self._trunk_turn
-        wrist = yawed(turn, self._on_the_body(points)) + self.carried
-        reach = Reach(wrist, yawed(turn, track(self.stage.clock, elbows)))
-        return Arm(pronation=angles(self.stage, rolls), wrist=np.radians(12.0), reach=reach)
-
-    def _short_of(self, guard: Point, point: Point) -> Point:
-        """How far a punch from the guard goes towards a point: a weak one does not reach it."""
-        share = min(0.5 + 0.5 * self.stage.style.amplitude, 1.0)
-        x, y, z = (a + share * (b - a) for a, b in zip(guard, point, strict=True))
-        return x, y, z
-
-    @cached_property
-    def _trunk_turn(self) -> Array:
-        """The rotation of the chest from the guard: the hand that does not punch stays with it."""
-        guard = _BODY[0] + _BODY[1]
-        return 0.8 * angles(
-            self.stage, [(time, yaw + twist - guard) for time, (yaw, twist, _, _) in self.body_keys]
-        )
-
-    def _on_the_body(self, points: Keys) -> Array:
-        """The wrist's path with small irregularities, lowered and brought forward by a bent style."""
-        style, way = self.stage.style, lengths(self.stage, points)
+        # The chest turns from the guard, and the hand that does not punch stays with it.
+        chest = [(time, yaw + twist - (_BODY[0] + _BODY[1])) for time, (yaw, twist, _, _) in self.body_keys]
+        turn = track(self.stage.clock, follows) * (0.8 * angles(self.stage, chest))
+        # The wrist's path has small irregularities; a bent style lowers it and brings it forward.
+        path = lengths(self.stage, points)
         unrest = 0.008 * style.variation * self.stage.drift("guard", hertz=0.9, channels=3)(self.stage.times)
         lean, slump = np.radians(style.lean), np.radians(style.slump)
-        way[:, 1] -= style.crouch * self.stage.body.leg + 0.2 * abs(lean) + 0.12 * abs(slump)
-        way[:, 2] += 0.5 * lean + 0.35 * slump
-        return way + unrest
+        path[:, 1] -= style.crouch * self.stage.body.leg + 0.2 * abs(lean) + 0.12 * abs(slump)
+        path[:, 2] += 0.5 * lean + 0.35 * slump
+        wrist = yawed(turn, path + unrest) + self.carried
+        reach = Reach(wrist, yawed(turn, track(self.stage.clock, elbows)))
+        return Arm(pronation=angles(self.stage, rolls), wrist=np.radians(12.0), reach=reach)

@@ -20,6 +20,7 @@ from poise.performer.stage import (
     Stage,
     angles,
     arm,
+    keyed,
     one_of,
     posed,
     repeated,
@@ -35,15 +36,29 @@ from poise.types import Array
 
 def idle(stage: Stage) -> BodyTargets:
     """Stands, breathes, shifts its weight from leg to leg and looks around."""
-    shifts = _weight_shifts(stage)
-    feet = stance(stage, width=0.11)
+    generator = stage.generator("weight")
+    # (time, side): side 1 on the left leg and -1 on the right, held for a few seconds each.
+    time, side, shifts = 0.0, float(generator.choice([-1.0, 1.0])), list[tuple[float, float]]()
+    while time < stage.beats + 6.0:
+        held = generator.uniform(1.6, 3.4)
+        amount = side * generator.uniform(0.6, 1.0)
+        shifts += [(time, amount), (time + held, amount)]
+        time, side = time + held + generator.uniform(0.8, 1.2), -side
+    generator = stage.generator("glances")
+    time, glances = 0.0, [(0.0, (3.0, 0.0, 0.0))]
+    while time < stage.beats + 4.0:
+        time += generator.uniform(1.0, 2.6)
+        yaw = generator.uniform(-38.0, 38.0)
+        look = (generator.uniform(-3.0, 9.0), yaw, 0.05 * yaw)
+        glances += [(time, glances[-1][1]), (time + 0.35 + abs(yaw) / 120.0, look)]
+        time = glances[-1][0]
     return posed(
         stage,
         pelvis=[(time, (0.065 * side, -0.012 * abs(side), 0.0)) for time, side in shifts],
         pelvis_turn=[(time, (0.0, 5.0 * side, 6.0 * side)) for time, side in shifts],
         spine=[(time + 0.15, (1.0, -4.0 * side, -8.0 * side)) for time, side in shifts],
-        gaze=_glances(stage),
-        feet=feet,
+        gaze=glances,
+        feet=stance(stage, width=0.11),
         arms={"left": arm(stage), "right": arm(stage)},
     )
 
@@ -54,47 +69,17 @@ def wave(stage: Stage, *, hand: str = "right") -> BodyTargets:
     size = stage.style.amplitude
     period = 3.6
     begins = starts(stage, period)
-    tilt = [
-        (0.0, (0.0, 0.0, 0.0)),
-        (0.7, (0.0, 0.0, -2.0 * size)),
-        (2.6, (0.0, 0.0, -2.0 * size)),
-        (3.4, (0.0, 0.0, 0.0)),
-    ]
-    targets = posed(
-        stage,
-        pelvis=repeated(
-            [
-                (0.1, (0.0, 0.0, 0.0)),
-                (0.8, (0.02, 0.0, 0.0)),
-                (2.7, (0.02, 0.0, 0.0)),
-                (3.4, (0.0, 0.0, 0.0)),
-            ],
-            begins,
-        ),
-        pelvis_turn=repeated(tilt, begins),
-        spine=repeated([(time, (0.0, 2.0 * roll[2], 1.5 * roll[2])) for time, roll in tilt], begins),
-        gaze=repeated(
-            [
-                (0.0, (0.0, 0.0, 0.0)),
-                (0.7, (-3.0, 0.0, 3.0)),
-                (2.6, (-3.0, 0.0, 3.0)),
-                (3.4, (0.0, 0.0, 0.0)),
-            ],
-            begins,
-        ),
-        feet=stance(stage),
-        arms={"left": arm(stage), "right": _waving_arm(stage, begins, size)},
-    )
-    return targets if hand == "right" else mirrored(targets)
 
+    def held(value: tuple[float, float, float], *moments: float) -> list[Key]:
+        at_rest = (0.0, 0.0, 0.0)
+        return repeated(keyed(moments, (at_rest, value, value, at_rest)), begins)
 
-def _waving_arm(stage: Stage, begins: np.ndarray, size: float) -> Arm:
-    """The hand rises to the shoulder; then the forearm swings, and the hand lags behind."""
+    # The hand rises to the shoulder; then the forearm swings, and the hand lags behind.
     beats = 0.85 + 0.24 * np.arange(8)
     swings = [(time, 74.0 + 24.0 * size * (-1) ** number) for number, time in enumerate(beats)]
     drags = [(time + 0.07, -14.0 * size * (-1) ** number) for number, time in enumerate(beats)]
     lift = 62.0 + 12.0 * size
-    return arm(
+    waving_arm = arm(
         stage,
         flexion=repeated([(0.0, 2.0), (0.75, 28.0), (2.6, 28.0), (3.4, 2.0)], begins),
         abduction=repeated([(0.05, 7.0), (0.75, lift), (2.6, lift), (3.4, 7.0)], begins),
@@ -104,32 +89,17 @@ def _waving_arm(stage: Stage, begins: np.ndarray, size: float) -> Arm:
         wrist=repeated([(0.0, 4.0), (0.6, -8.0), *drags, (3.4, 4.0)], begins),
         shoulder_up=repeated([(0.0, 0.0), (0.7, 9.0), (2.6, 9.0), (3.4, 0.0)], begins),
     )
-
-
-def _weight_shifts(stage: Stage) -> list[tuple[float, float]]:
-    """(time, side) with side 1 on the left leg and -1 on the right, held for a few seconds each."""
-    generator = stage.generator("weight")
-    time, side, shifts = 0.0, float(generator.choice([-1.0, 1.0])), []
-    while time < stage.beats + 6.0:
-        held = generator.uniform(1.6, 3.4)
-        amount = side * generator.uniform(0.6, 1.0)
-        shifts += [(time, amount), (time + held, amount)]
-        time, side = time + held + generator.uniform(0.8, 1.2), -side
-    return shifts
-
-
-def _glances(stage: Stage) -> list[Key]:
-    generator = stage.generator("glances")
-    time, keys = 0.0, [(0.0, (3.0, 0.0, 0.0))]
-    while time < stage.beats + 4.0:
-        time += generator.uniform(1.0, 2.6)
-        yaw = generator.uniform(-38.0, 38.0)
-        keys += [
-            (time, keys[-1][1]),
-            (time + 0.35 + abs(yaw) / 120.0, (generator.uniform(-3.0, 9.0), yaw, 0.05 * yaw)),
-        ]
-        time = keys[-1][0]
-    return keys
+    tilt = -2.0 * size
+    targets = posed(
+        stage,
+        pelvis=held((0.02, 0.0, 0.0), 0.1, 0.8, 2.7, 3.4),
+        pelvis_turn=held((0.0, 0.0, tilt), 0.0, 0.7, 2.6, 3.4),
+        spine=held((0.0, 2.0 * tilt, 1.5 * tilt), 0.0, 0.7, 2.6, 3.4),
+        gaze=held((-3.0, 0.0, 3.0), 0.0, 0.7, 2.6, 3.4),
+        feet=stance(stage),
+        arms={"left": arm(stage), "right": waving_arm},
+    )
+    return targets if hand == "right" else mirrored(targets)
 
 
 PERIOD = 1.9  # seconds by the stage's clock for one point, there and back
@@ -170,18 +140,13 @@ def _checked(points: Sequence[Sequence[float]], body: Body) -> Float[Array, "poi
         raise InvalidValueError(
             f"a point to reach for lies at most {_FARTHEST} m from the origin between the feet"
         )
-    _check_in_reach_of_hands(goals, body)
-    return goals
-
-
-def _check_in_reach_of_hands(goals: Float[Array, "points 3"], body: Body) -> None:
-    """The performer does not reach behind its back or into itself."""
     across, up, ahead = (goals / body.height).T
     behind = ahead < -0.06
     inside = (np.hypot(across / 0.10, ahead / 0.075) < 1.0) & (up > 0.4) & (up < 0.85)
     for wrong, where in ((behind, "behind the performer"), (inside, "inside the performer's own trunk")):
         if np.any(wrong):
             raise InvalidValueError(f"the point {tuple(goals[wrong][0].tolist())} lies {where}; z is ahead")
+    return goals
 
 
 def _invented(stage: Stage) -> Float[Array, "points 3"]:
@@ -191,14 +156,10 @@ def _invented(stage: Stage) -> Float[Array, "points 3"]:
     side = np.where((np.arange(count) + generator.integers(2)) % 2 == 0, 1.0, -1.0)
     levels = np.array([1.45, 0.75, 1.95, 1.1, 0.55])[(np.arange(count) + generator.integers(5)) % 5]
     around = np.radians(generator.uniform(5.0, 70.0, count))
-    radius = np.where(levels > 1.8, 0.30, np.where(levels < 0.8, 0.45, 0.60)) * generator.uniform(
-        0.9, 1.05, count
-    )
+    radius = np.select([levels > 1.8, levels < 0.8], [0.30, 0.45], 0.60) * generator.uniform(0.9, 1.05, count)
     height = levels + generator.uniform(-0.08, 0.08, count)
-    shoulder = 0.15
-    return scale(stage) * np.stack(
-        [side * (shoulder + radius * np.sin(around)), height, radius * np.cos(around)], axis=-1
-    )
+    across, shoulder = side * (0.15 + radius * np.sin(around)), radius * np.cos(around)
+    return scale(stage) * np.stack([across, height, shoulder], axis=-1)
 
 
 def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
@@ -235,12 +196,8 @@ def _there_and_back(values: list[tuple[float, ...]], *, lead: float) -> list[Key
     keys: list[Key] = [(-1.0, rest)]
     for number, value in enumerate(values):
         start = number * PERIOD - lead
-        keys += [
-            (start + 0.08, rest),
-            (start + _ARRIVES - 0.05, value),
-            (start + _LEAVES, value),
-            (start + 1.78, rest),
-        ]
+        keys += [(start + 0.08, rest), (start + _ARRIVES - 0.05, value)]
+        keys += [(start + _LEAVES, value), (start + 1.78, rest)]
     return keys
 
 
@@ -276,65 +233,40 @@ _USUAL_SEAT = 0.255  # of the height
 
 def sit(stage: Stage, *, height: float | None = None) -> BodyTargets:
     """Sits down on a seat of `height` metres and stays there."""
-    down = [(0.35, 0.0), (1.75, 1.0)]
-    back = [(0.25, 0.0), (1.45, 1.0)]
     lean = [(0.2, (0.0, 0.0)), (1.15, (34.0, 12.0)), (1.75, (16.0, 11.0)), (2.4, (-6.0, 5.0))]
-    return _between_standing_and_sitting(stage, height, down, back, lean)
+    return _between_standing_and_sitting(
+        stage, height, down=[(0.35, 0.0), (1.75, 1.0)], back=[(0.25, 0.0), (1.45, 1.0)], lean=lean
+    )
 
 
 def stand_up(stage: Stage, *, height: float | None = None) -> BodyTargets:
     """Stands up from a seat of `height` metres."""
-    down = [(0.80, 1.0), (1.95, 0.0)]
-    back = [(0.70, 1.0), (1.75, 0.0)]
-    lean = [
-        (0.0, (-6.0, 5.0)),
-        (0.15, (-6.0, 5.0)),
-        (0.85, (36.0, 18.0)),
-        (1.15, (38.0, 14.0)),
-        (2.1, (0.0, 0.0)),
-    ]
-    return _between_standing_and_sitting(stage, height, down, back, lean)
+    lean = keyed(
+        (0.0, 0.15, 0.85, 1.15, 2.1), ((-6.0, 5.0), (-6.0, 5.0), (36.0, 18.0), (38.0, 14.0), (0.0, 0.0))
+    )
+    return _between_standing_and_sitting(
+        stage, height, down=[(0.80, 1.0), (1.95, 0.0)], back=[(0.70, 1.0), (1.75, 0.0)], lean=lean
+    )
 
 
 def _between_standing_and_sitting(
-    stage: Stage, height: float | None, down: Keys, back: Keys, lean: Keys
+    stage: Stage, height: float | None, *, down: Keys, back: Keys, lean: Keys
 ) -> BodyTargets:
     body = stage.body
     seat = (
         _USUAL_SEAT * body.height if height is None else within("a seat's height", height, (0.25, 0.75), "m")
     )
-    drop = (
-        standing_height(stage) - (body.pelvis_height - body.hip_height) - (seat + _SEAT_TO_HIP * body.height)
-    )
+    hips = seat + _SEAT_TO_HIP * body.height
+    drop = standing_height(stage) - (body.pelvis_height - body.hip_height) - hips
+    # When seated, shanks are near the vertical, thighs lead to the seat.
+    rise = np.clip(body.ankle_height + body.shank - hips, -0.95 * body.thigh, 0.95 * body.thigh)
+    distance = float(np.sqrt(body.thigh**2 - rise**2)) - 0.03 * scale(stage)
     lower, behind = track(stage.clock, down), track(stage.clock, back)
-    leaning = angles(stage, lean)
-    targets = posed(
-        stage,
-        feet=stance(stage, width=0.115),
-        arms={side: _resting_arm(stage, lower, leaning) for side in ("left", "right")},
-    )
-    targets.pelvis[:, 1] -= lower * drop
-    targets.pelvis[:, 2] -= behind * _seat_distance(stage, seat)
-    targets.pelvis_turn[:, 0] += leaning[:, 0]
-    targets.spine[:, 0] += leaning[:, 1]
-    targets.gaze[:, 0] += 0.35 * (leaning[:, 0] + leaning[:, 1])
-    return replace(targets, upright=1.0 - lower)
-
-
-def _seat_distance(stage: Stage, seat: float) -> float:
-    """How far behind the ankles the hips are when seated: shanks near the vertical, thighs to the seat."""
-    body = stage.body
-    knee = body.ankle_height + body.shank
-    drop = np.clip(knee - (seat + _SEAT_TO_HIP * body.height), -0.95 * body.thigh, 0.95 * body.thigh)
-    return float(np.sqrt(body.thigh**2 - drop**2)) - 0.03 * scale(stage)
-
-
-def _resting_arm(stage: Stage, lower: Array, leaning: Array) -> Arm:
-    """Hangs while standing, comes forward with the lean, rests on the thigh when seated."""
-    hanging = arm(stage)
+    leaning, hanging = angles(stage, lean), arm(stage)
+    # The arms come forward with the lean and rest on the thighs when seated.
     forward = 0.55 * (leaning[:, 0] + leaning[:, 1])
     slack = np.radians(0.5 * (stage.style.elbows + stage.style.arms_forward))
-    return Arm(
+    resting = Arm(
         flexion=hanging.flexion + forward + lower * np.radians(17.0),
         abduction=hanging.abduction + lower * np.radians(5.0),
         twist=hanging.twist + lower * np.radians(16.0),
@@ -342,3 +274,10 @@ def _resting_arm(stage: Stage, lower: Array, leaning: Array) -> Arm:
         pronation=hanging.pronation + lower * np.radians(45.0),
         wrist=hanging.wrist + lower * np.radians(10.0),
     )
+    targets = posed(stage, feet=stance(stage, width=0.115), arms={"left": resting, "right": resting})
+    targets.pelvis[:, 1] -= lower * drop
+    targets.pelvis[:, 2] -= behind * distance
+    targets.pelvis_turn[:, 0] += leaning[:, 0]
+    targets.spine[:, 0] += leaning[:, 1]
+    targets.gaze[:, 0] += 0.35 * (leaning[:, 0] + leaning[:, 1])
+    return replace(targets, upright=1.0 - lower)

@@ -15,8 +15,10 @@ from poise.performer.stage import (
     Stage,
     arm,
     foot,
+    keyed,
     one_of,
     posed,
+    repeated,
     scale,
     standing_height,
     within,
@@ -51,10 +53,13 @@ class _Jumps:
     @cached_property
     def heights(self) -> tuple[float, float]:
         """The pelvis' height above standing when the toes leave and when they land."""
-        return tuple(
-            self._hip_height(pitch, bend)
-            for pitch, bend in ((_TAKE_OFF_PITCH, 0.952), (_LANDING_PITCH, 0.945))
-        )  # type: ignore[return-value]
+        body, zero = self.stage.body, np.zeros(1)
+
+        def height(pitch: float, bend: float) -> float:
+            ankle = planted_ankle(body, np.zeros((1, 3)), zero, zero + np.radians(pitch))[0, 1]
+            return float(ankle + bend * body.leg - body.hip_height)
+
+        return height(_TAKE_OFF_PITCH, 0.952), height(_LANDING_PITCH, 0.945)
 
     @cached_property
     def moments(self) -> tuple[float, float, float, float, float]:
@@ -77,15 +82,9 @@ class _Jumps:
         up, down = self.heights
         return float(self._speed + np.sqrt(self._speed**2 + 2 * GRAVITY * (up - down))) / GRAVITY
 
-    def _hip_height(self, pitch: float, bend: float) -> float:
-        body, zero = self.stage.body, np.zeros(1)
-        ankle = planted_ankle(body, np.zeros((1, 3)), zero, zero + np.radians(pitch))[0, 1]
-        return float(ankle + bend * body.leg - body.hip_height)
-
     @cached_property
     def begins(self) -> Float[Array, "jumps"]:
-        count = int(np.ceil(self.stage.seconds / self.period))
-        return 0.1 + self.period * np.arange(max(1, count))
+        return 0.1 + self.period * np.arange(max(1, int(np.ceil(self.stage.seconds / self.period))))
 
     def pelvis(self, times: Array) -> Float[Array, "frames 3"]:
         """From standing height and the origin: hermite pieces on the floor, a parabola in the air."""
@@ -109,8 +108,7 @@ class _Jumps:
                 for t, y, dy, z, dz in rows
             ]
         )
-        way = hermite(times, table[:, 0], table[:, [1, 3]], table[:, [2, 4]])
-        height, forward = way[:, 0], way[:, 1]
+        height, forward = hermite(times, table[:, 0], table[:, [1, 3]], table[:, [2, 4]]).T
         number = np.clip(np.searchsorted(self.begins, times, side="right") - 1, 0, len(self.begins) - 1)
         air = times - self.begins[number] - leaves
         flying = (air > 0) & (air < self._flight)
@@ -127,53 +125,38 @@ class _Jumps:
             0.985 - 0.03 * share - 0.30 * min(self.rise / 0.5, 1.0) * np.exp(-(((share - 0.5) / 0.26) ** 2))
         )
         pelvis = self.pelvis(times)
-        ahead = -0.10 * (1 - share) * self.stage.body.leg + 0.16 * self.distance * (share - 0.2)
+        ahead = -0.10 * (1 - share) * body.leg + 0.16 * self.distance * (share - 0.2)
         aside = np.full_like(times, SIDES[side] * HIP_WIDTH_STANCE * scale(self.stage))
-        ankle = np.stack(
-            [aside, body.hip_height + pelvis[:, 1] - tuck * body.leg, pelvis[:, 2] + ahead], axis=-1
-        )
+        up = body.hip_height + pelvis[:, 1] - tuck * body.leg
+        ankle = np.stack([aside, up, pelvis[:, 2] + ahead], axis=-1)
         return ankle, np.radians(_TAKE_OFF_PITCH + share * (_LANDING_PITCH - _TAKE_OFF_PITCH))
 
     def keyed(self, *values: float, lead: float = 0.0) -> list[Key]:
         """Keys at the start, `lead` seconds before the deepest crouch, at take-off, the top, landing, ..., standing."""
         deepest, leaves, lands, lowest, stands = self.moments
         moments = (0.0, deepest - lead, leaves, (leaves + lands) / 2, lands, lowest, stands)
-        return [
-            (start + time, value)
-            for start in self.begins
-            for time, value in zip(moments, values, strict=True)
-        ]
+        return repeated(keyed(moments, values), self.begins)
 
     def foot(self, side: str) -> Foot:
         deepest, leaves, lands, lowest, _ = self.moments
-        size, width = scale(self.stage), HIP_WIDTH_STANCE
-        steps = self.distance / size
+        steps = self.distance / scale(self.stage)
         strikes = [-ALWAYS, *(self.begins + lands)]
         offs = [*(self.begins + leaves), ALWAYS]
-        yaw = SIDES[side] * 6.0
         places = [
-            Place(a, b, SIDES[side] * width, k * steps + ANKLES_BEHIND, yaw)
+            Place(a, b, SIDES[side] * HIP_WIDTH_STANCE, k * steps + ANKLES_BEHIND, SIDES[side] * 6.0)
             for k, (a, b) in enumerate(zip(strikes, offs, strict=True))
         ]
         heel = [
-            (start + time, pitch)
-            for start in self.begins
-            for time, pitch in (
-                (deepest - 0.1, 0.0),
-                (deepest + 0.06, 2.0),
-                (leaves - 0.075, 12.0),
-                (leaves, _TAKE_OFF_PITCH),
-                (leaves + 0.05, 68.0),
-                (lands - 0.12, 42.0),
-                (lands, _LANDING_PITCH),
-                (lands + 0.09, 0.0),
-                (lowest, 0.0),
-            )
+            (deepest - 0.1, 0.0),
+            (deepest + 0.06, 2.0),
+            (leaves - 0.075, 12.0),
+            (leaves, _TAKE_OFF_PITCH),
         ]
+        heel += [(leaves + 0.05, 68.0), (lands - 0.12, 42.0), (lands, _LANDING_PITCH), (lands + 0.09, 0.0)]
         return foot(
             self.stage,
             places,
-            heel=heel,
+            heel=repeated([*heel, (lowest, 0.0)], self.begins),
             free=lambda times: self.free_foot(side, times),
             impact=0.6,
             fade=0.3,
@@ -237,20 +220,12 @@ class _Hops:
         body, count = self.stage.body, int(self.stage.seconds / self.period) + 4
         strike = self.period * (np.arange(count) - 2.0)
         off = strike + _ON_FLOOR * self.period
-        scatter = (
-            0.006
-            * self.stage.style.variation
-            * self.stage.generator("hops").standard_normal((count, 2)).clip(-2, 2)
-        )
+        noise = self.stage.generator("hops").standard_normal((count, 2)).clip(-2, 2)
+        scatter = 0.006 * self.stage.style.variation * noise
         middle = strike + 0.45 * _ON_FLOOR * self.period
-        ball = np.stack(
-            [
-                0.05 * scale(self.stage) + scatter[:, 0],
-                0 * middle,
-                self.speed * middle + 0.6 * body.ball[2] + scatter[:, 1],
-            ],
-            -1,
-        )
+        aside = 0.05 * scale(self.stage) + scatter[:, 0]
+        ahead = self.speed * middle + 0.6 * body.ball[2] + scatter[:, 1]
+        ball = np.stack([aside, 0 * middle, ahead], -1)
         falls = Footfalls(strike, off, ball, np.full(count, np.radians(4.0)))
         all_ = np.ones(count)
         rolling = Rolling(falls, np.radians(16.0) * all_, np.radians(46.0) * all_, 0.30 * all_, 0.52 * all_)
@@ -281,7 +256,7 @@ class _Hops:
 
     def targets(self) -> BodyTargets:
         """The whole body, arms out for balance and lifting with each hop."""
-        times, style = self.stage.times, self.stage.style
+        times, size = self.stage.times, self.stage.style.amplitude
         beat = np.cos(2 * np.pi * (times / self.period - 0.80))
         zero = np.zeros_like(times)
         lean = np.radians(5.0 + 6.0 * self.speed - 4.0 * beat)
@@ -290,18 +265,15 @@ class _Hops:
             [np.radians(3.0) - 0.4 * lean, np.radians(3.0) * beat, zero + np.radians(9.0)], axis=-1
         )
         gaze = np.stack([zero + np.radians(9.0), zero, zero], axis=-1)
-        arms = {side: self._arm(side, beat, style.amplitude) for side in SIDES}
-        feet = {"left": self.hopping_foot(), "right": self.lifted_foot()}
-        return BodyTargets(self.pelvis(times), pelvis_turn, spine, zero, gaze, feet, arms)
-
-    def _arm(self, side: str, beat: Array, size: float) -> Arm:
-        out = 26.0 if side == "left" else 38.0
-        return Arm(
+        left = Arm(
             flexion=np.radians(10.0 + 16.0 * size * beat),
-            abduction=np.radians(out + 9.0 * size * beat),
-            twist=np.radians(16.0) + 0 * beat,
+            abduction=np.radians(26.0 + 9.0 * size * beat),
+            twist=np.radians(16.0),
             elbow=np.radians(62.0 + 8.0 * size * beat),
-            pronation=np.radians(40.0) + 0 * beat,
-            wrist=np.radians(6.0) + 0 * beat,
+            pronation=np.radians(40.0),
+            wrist=np.radians(6.0),
             shoulder_up=np.radians(3.0 + 3.0 * size * beat),
         )
+        arms = {"left": left, "right": replace(left, abduction=np.radians(38.0 + 9.0 * size * beat))}
+        feet = {"left": self.hopping_foot(), "right": self.lifted_foot()}
+        return BodyTargets(self.pelvis(times), pelvis_turn, spine, zero, gaze, feet, arms)

@@ -68,9 +68,7 @@ def _change_of_gait(
 
 def _pace(stage: Stage, speed: float | None, usual: float) -> float:
     """The given speed, or the natural one of this body and style (dynamic similarity: Alexander 1989)."""
-    if speed is not None:
-        return speed
-    return usual * stage.style.speed * float(np.sqrt(stage.body.leg / 0.852))
+    return usual * stage.style.speed * float(np.sqrt(stage.body.leg / 0.852)) if speed is None else speed
 
 
 def _course(stage: Stage, speed: Rate, turn: float, path: Points | None) -> Course:
