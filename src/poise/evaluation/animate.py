@@ -14,7 +14,7 @@ import numpy as np
 from jaxtyping import Float
 from scipy.signal import butter, sosfiltfilt
 
-from poise.apps.animate import FootContact, animate, changed, constraints_of, contacts_in
+from poise.apps.animate import animate, changed, constraints_of, contacts_in
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import STYLE, learner_named
 from poise.evaluation.report import ABOUT, PERFORMER, Protocol, Report, Request, Row, Step
@@ -30,7 +30,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Constraint
 from poise.solvers.sequence import Frame, frame_by_frame
 from poise.solvers.solve import solve
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 Answer = Callable[[Motion, Sequence[Sequence[Constraint]]], Float[Array, "frames size"]]
 
@@ -41,13 +41,14 @@ WIDER, LONGER = 0.10, 1.2  # metres to either side, and factor on the length, of
 SLOWER = (5, 10, 15)  # Hz: accelerations of recordings above these are more and more marker noise
 MODELS = {"dynamics": layouts.MODELS[MODEL], "urtasun2008": layouts.MODELS[MODEL].as_published()}
 METHODS = (*MODELS, "style", "dls")
+_WORST = ("handle_max_mm", "slide_cm")
 
 
 def evaluate_animate(
     folds: Sequence[Fold],
     *,
     methods: Sequence[str] = (),
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method on the recorded contacts, then one on wider and longer steps for the motion models."""
     names = list(methods or METHODS)
@@ -65,7 +66,14 @@ def evaluate_animate(
                     found.setdefault(f"{name}{task}", []).append(metrics)
                 done += 1
                 progress(name, done, total)
-    return [{"method": name, **_mean(rows)} for name, rows in found.items()]
+    return [
+        {"method": name}
+        | {  # means over clips; the maximum for largest distances
+            metric: float((np.max if metric in _WORST else np.mean)([row[metric] for row in rows]))
+            for metric in rows[0]
+        }
+        for name, rows in found.items()
+    ]
 
 
 def measure(
@@ -85,35 +93,30 @@ def measure(
         begun = time.perf_counter()
         q = answer(clip, constraints_of(wanted, len(clip)))
         seconds = time.perf_counter() - begun
-        found.append(
-            (task, _metrics(space.on_body(clip.skeleton), q, clip, wanted, seconds, same=task == ""))
-        )
+        own = space.on_body(clip.skeleton)
+        motion = Motion(clip.skeleton, clip.fps, *own.frames_from_q(q))
+        joints = ~clip.skeleton.is_end_site
+        misses, slides = [], []  # of standing points from their targets, frame by frame, and of each contact
+        for contact in wanted:
+            handles = own.handles([contact.handle])
+            poses = q[contact.first : contact.end]
+            points = np.stack([own.handle_positions(pose, handles)[0][0] for pose in poses])
+            misses.append(np.linalg.norm(points - contact.point, axis=1))
+            slides.append(float(np.ptp(points[:, [0, 2]], axis=0).max()))
+        metrics: dict[str, float] = {}
+        if task == "":
+            gaps = np.linalg.norm(joint_positions(motion) - joint_positions(clip), axis=2)[:, joints]
+            metrics["mpjpe_cm"] = 100.0 * float(gaps.mean())
+        metrics["handle_mm"] = 1000.0 * float(np.concatenate(misses).mean())
+        metrics["handle_max_mm"] = 1000.0 * float(np.concatenate(misses).max())
+        metrics["slide_cm"] = 100.0 * max(slides)
+        metrics["jitter"] = _ratio(accelerations(motion)[:, joints], accelerations(clip)[:, joints])
+        for hertz in SLOWER:
+            slow = (slow_accelerations(one, hertz)[:, joints] for one in (motion, clip))
+            metrics[f"jitter_{hertz}hz"] = _ratio(*slow)
+        metrics["ms_per_frame"] = 1000.0 * seconds / len(q)
+        found.append((task, metrics))
     return found
-
-
-def _metrics(
-    space: PoseSpace, q: Array, clip: Motion, contacts: Sequence[FootContact], seconds: float, *, same: bool
-) -> dict[str, float]:
-    motion = Motion(clip.skeleton, clip.fps, *space.frames_from_q(q))
-    joints = ~clip.skeleton.is_end_site
-    misses, slides = _contact_errors(space, q, contacts)
-    metrics = {
-        "handle_mm": 1000.0 * float(misses.mean()),
-        "handle_max_mm": 1000.0 * float(misses.max()),
-        "slide_cm": 100.0 * float(slides.max()),
-        "jitter": _ratio(accelerations(motion)[:, joints], accelerations(clip)[:, joints]),
-        **{
-            f"jitter_{hertz}hz": _ratio(
-                *(slow_accelerations(one, hertz)[:, joints] for one in (motion, clip))
-            )
-            for hertz in SLOWER
-        },
-        "ms_per_frame": 1000.0 * seconds / len(q),
-    }
-    if not same:
-        return metrics
-    gaps = np.linalg.norm(joint_positions(motion) - joint_positions(clip), axis=2)[:, joints]
-    return {"mpjpe_cm": 100.0 * float(gaps.mean()), **metrics}
 
 
 def slow_accelerations(motion: Motion, hertz: float) -> Float[Array, "frames joints 3"]:
@@ -129,21 +132,6 @@ def slow_accelerations(motion: Motion, hertz: float) -> Float[Array, "frames joi
 
 def _ratio(own: Float[Array, "frames joints 3"], usual: Float[Array, "frames joints 3"]) -> float:
     return float(np.linalg.norm(own, axis=2).mean() / np.linalg.norm(usual, axis=2).mean())
-
-
-def _contact_errors(
-    space: PoseSpace, q: Array, contacts: Sequence[FootContact]
-) -> tuple[Float[Array, "misses"], Float[Array, "contacts"]]:
-    """Distances of standing points from their targets, frame by frame, and the slide of each."""
-    misses, slides = [], []
-    for contact in contacts:
-        handles = space.handles([contact.handle])
-        points = np.stack(
-            [space.handle_positions(pose, handles)[0][0] for pose in q[contact.first : contact.end]]
-        )
-        misses.append(np.linalg.norm(points - contact.point, axis=1))
-        slides.append(float(np.ptp(points[:, [0, 2]], axis=0).max()))
-    return np.concatenate(misses), np.array(slides)
 
 
 def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Answer]:
@@ -175,24 +163,6 @@ def learned_animator(name: str, train: Sequence[Motion]) -> tuple[PoseSpace, Ans
     return prior.space, lambda clip, frames: animate(prior.on_body(clip.skeleton), frames, fps=clip.fps).q
 
 
-def _mean(rows: Sequence[dict[str, float]]) -> dict[str, float]:
-    """Means over clips; the maximum for largest distances."""
-    worst = ("handle_max_mm", "slide_cm")
-    return {
-        name: float(
-            np.max([row[name] for row in rows]) if name in worst else np.mean([row[name] for row in rows])
-        )
-        for name in rows[0]
-    }
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return evaluate_animate(request.folds(), methods=request.methods, progress=progress)
-
-
 def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Path]:
     """Fig. 6: the recording, and each method's motion from its foot contacts."""
     from poise.apps.outputs import save_picture
@@ -201,21 +171,13 @@ def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Pa
     fold = request.folds()[0]
     clip = resample(fold.test[0], FPS)
     frames = constraints_of(contacts_in(clip), len(clip))
-    files = [
-        save_picture(
-            contact_sheet(clip, poses=SHEET_POSES, title="recorded", layout="row"), folder / "recorded.png"
-        )
-    ]
+    sheet = contact_sheet(clip, poses=SHEET_POSES, title="recorded", layout="row")
+    files = [save_picture(sheet, folder / "recorded.png")]
     for name in report.methods:
         step(f"animating by {name}")
         space, answer = learned_animator(name, fold.train)
-        roots, turns = space.on_body(clip.skeleton).frames_from_q(answer(clip, frames))
-        sheet = contact_sheet(
-            clip.with_frames(roots, turns),
-            poses=SHEET_POSES,
-            title=f"{name}, from foot contacts",
-            layout="row",
-        )
+        moved = clip.with_frames(*space.on_body(clip.skeleton).frames_from_q(answer(clip, frames)))
+        sheet = contact_sheet(moved, poses=SHEET_POSES, title=f"{name}, from foot contacts", layout="row")
         files.append(save_picture(sheet, folder / f"{name}.png"))
     return files
 
@@ -223,7 +185,7 @@ def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Pa
 PROTOCOL = Protocol(
     "animate",
     ABOUT["animate"],
-    _run,
+    lambda request, progress: evaluate_animate(request.folds(), methods=request.methods, progress=progress),
     _draw,
     methods=(*METHODS, "any kind of model"),
     splits={PERFORMER: performer_gaits},

@@ -31,8 +31,8 @@ from poise.pictures.plots import Plot
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
-from poise.types import Array, NamedProgress
-from poise.vision.blobs import Background, Blobs
+from poise.types import Array, NamedProgress, silent
+from poise.vision.blobs import Background
 from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, Simulator, front_rig
 from poise.vision.tracker import WHITE, MarkerFinder
@@ -65,9 +65,14 @@ class Sightings:
 
     def add(self, simulator: Simulator, frame: int, watched: WatchedMoment) -> None:
         """Add one moment with its truth."""
-        visible = simulator.visible(frame)
+        seen = simulator.visible(frame)
         for number, blobs in enumerate(watched.moment.blobs):
-            self._count(simulator, frame, number, blobs, visible[number])
+            visible = seen[number]
+            markers = simulator.rig.cameras[number].project(simulator.places(frame, number))
+            gaps = np.linalg.norm(blobs.centres[:, None] - markers[None], axis=-1)
+            self.visible += int(visible.sum())
+            self.found += int((gaps.min(axis=0, initial=np.inf) < FOUND)[visible].sum())
+            self.false += int((gaps.min(axis=1, initial=np.inf) > FALSE).sum())
         truth, sighting = simulator.truth.points[frame], watched.moment.sighting
         placed = np.flatnonzero(np.isfinite(sighting.covariances[:, 0, 0]))
         apart = np.linalg.norm(sighting.points[placed, None] - truth[None], axis=-1)
@@ -83,13 +88,6 @@ class Sightings:
         self.vision_work.append(watched.vision_work)
         self.vision_seconds.append(watched.vision_seconds)
         self.seconds.append(watched.seconds)
-
-    def _count(self, simulator: Simulator, frame: int, number: int, blobs: Blobs, visible: Array) -> None:
-        pixels = simulator.rig.cameras[number].project(simulator.places(frame, number))
-        gaps = np.linalg.norm(blobs.centres[:, None] - pixels[None], axis=-1)
-        self.visible += int(visible.sum())
-        self.found += int((gaps.min(axis=0, initial=np.inf) < FOUND)[visible].sum())
-        self.false += int((gaps.min(axis=1, initial=np.inf) > FALSE).sum())
 
     def metrics(self) -> dict[str, float]:
         """Shares in percent, millimetres, frames per second of one thread and milliseconds from picture to pose."""
@@ -121,7 +119,7 @@ def evaluate_cameras(
     stride: int = 1,
     joints: Joints = "all",
     conditions: Conditions | None = None,
-    progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """Two rows, `local` through the cameras and with perfect markers; the first has the ratio of their errors.
 
@@ -142,8 +140,23 @@ def evaluate_cameras(
         take, filmed = simulator.motion, film(simulator, performance)
         for frame, watched in enumerate(filmed):
             sightings.add(simulator, frame, watched)
-        scores["local, cameras"].add(_recovered(performance.space, take, filmed, simulator, stride))
-        scores["local, perfect markers"].add(_perfect(performance, take, simulator, stride))
+        first = next((watched.frame.q for watched in filmed if watched.frame is not None), None)
+        if first is None:
+            raise InvalidValueError(f"the performer of {take.name} was never found in the pictures")
+        poses, failed = [first], sum(watched.frame is None for watched in filmed)
+        for watched in filmed:  # a frame without a pose keeps the last one
+            poses.append(poses[-1] if watched.frame is None else watched.frame.q)
+        seconds = np.array([watched.seconds for watched in filmed])
+        own = _beside_truth(performance.space, take, np.stack(poses[1:]), seconds, simulator, stride)
+        scores["local, cameras"].add(replace(own, failed=failed))
+        performance.reset()
+        perfect, seconds = [], np.empty(len(simulator.truth.points))
+        for frame, points in enumerate(simulator.truth.points):
+            begun = time.perf_counter()
+            perfect.append(performance.step(points, at=frame / FPS).q)
+            seconds[frame] = time.perf_counter() - begun
+        own = _beside_truth(performance.space, take, np.stack(perfect), seconds, simulator, stride)
+        scores["local, perfect markers"].add(own)
     rows: list[Row] = [{"method": name, **score.metrics()} for name, score in scores.items()]
     rows[0].update(sightings.metrics())
     rows[0]["over_perfect"] = float(rows[0]["deg_per_joint"]) / float(rows[1]["deg_per_joint"])
@@ -185,49 +198,14 @@ def film(simulator: Simulator, performance: Performance, *, colours: Colours = W
     return found
 
 
-def _perfect(performance: Performance, take: Motion, simulator: Simulator, stride: int) -> Recovered:
-    performance.reset()
-    found = []
-    for number, points in enumerate(simulator.truth.points):
-        begun = time.perf_counter()
-        frame = performance.step(points, at=number / FPS)
-        found.append((frame.q, time.perf_counter() - begun))
-    q = np.stack([entry[0] for entry in found])
-    return _beside_truth(
-        performance.space, take, q, np.array([entry[1] for entry in found]), simulator, stride
-    )
-
-
-def _recovered(
-    space: PoseSpace, take: Motion, filmed: Sequence[WatchedMoment], simulator: Simulator, stride: int
-) -> Recovered:
-    last, q, failed = None, [], 0
-    for watched in filmed:
-        last = watched.frame.q if watched.frame is not None else last
-        failed += watched.frame is None
-        q.append(last)
-    first = next((entry for entry in q if entry is not None), None)
-    if first is None:
-        raise InvalidValueError(f"the performer of {take.name} was never found in the pictures")
-    poses = np.stack([first if entry is None else entry for entry in q])
-    seconds = np.array([watched.seconds for watched in filmed])
-    return replace(_beside_truth(space, take, poses, seconds, simulator, stride), failed=failed)
-
-
 def _beside_truth(
     space: PoseSpace, take: Motion, q: Array, seconds: Array, simulator: Simulator, stride: int
 ) -> Recovered:
     places, turns = space.frames_from_q(q)
     reached = space.points(q, space.handles(list(simulator.layout.values())))
-    return Recovered(
-        space,
-        places[::stride],
-        turns[::stride],
-        take.root_positions[::stride],
-        take.rotations[::stride],
-        np.linalg.norm(reached - simulator.truth.points, axis=-1)[::stride],
-        seconds[::stride],
-    )
+    distances = np.linalg.norm(reached - simulator.truth.points, axis=-1)[::stride]
+    found, true = (places[::stride], turns[::stride]), take[::stride]
+    return Recovered(space, *found, true.root_positions, true.rotations, distances, seconds[::stride])
 
 
 # --- pictures ------------------------------------------------------------------------------------------------------
@@ -236,10 +214,8 @@ def _beside_truth(
 def _draw(request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
     """latency.png and stages.png, of the first test clip."""
     step("filming for the plots")
-    fold = request.folds()[0]
-    simulator, performance = set_up(
-        fold, fold.test[0], cameras=request.options.cameras, markers=request.options.markers, seconds=_SECONDS
-    )
+    fold, worn = request.folds()[0], {"cameras": request.options.cameras, "markers": request.options.markers}
+    simulator, performance = set_up(fold, fold.test[0], **worn, seconds=_SECONDS)
     filmed = film(simulator, performance)
     files = [folder / "latency.png", folder / "stages.png"]
     latency_figure(filmed, simulator.motion.name).savefig(files[0], dpi=110)
@@ -286,9 +262,6 @@ def stages_of(simulator: Simulator, filmed: Sequence[WatchedMoment], *, frame: i
     )
 
 
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class CamerasOptions(RecoveredFrames):
     """What films, and what is worn."""
@@ -301,10 +274,4 @@ def _run(request: Request, progress: NamedProgress) -> list[Row]:
     return evaluate_cameras(request.folds(), **vars(request.options), progress=progress)
 
 
-PROTOCOL = Protocol(
-    "cameras",
-    ABOUT["cameras"],
-    _run,
-    _draw,
-    Options=CamerasOptions,
-)
+PROTOCOL = Protocol("cameras", ABOUT["cameras"], _run, _draw, Options=CamerasOptions)

@@ -8,7 +8,6 @@ is corrected to 0.1 s, and no other is.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Annotated
@@ -105,26 +104,6 @@ def detected(fused: MotionSolution, name: str, shift: float) -> float:
     return float(right)
 
 
-def _take(clip: Motion, rng: np.random.Generator) -> dict[str, float]:
-    """The results of one take."""
-    prior, (trackers, camera, *others) = UniversalPrior(clip.skeleton), sources_of(clip, rng)
-
-    def fused(*feeds: Feed, judge: bool = False) -> MotionSolution:
-        known = feeds if judge else tuple(replace(feed, fixed=True) for feed in feeds)
-        return fuse(prior, known, fps=clip.fps, frames=len(clip))
-
-    return {
-        "trackers_cm": error_of(fused(trackers), clip),
-        "camera_cm": error_of(fused(camera), clip),
-        "both_cm": error_of(fused(trackers, camera), clip),
-        "moved_found": detected(
-            fused(displaced(trackers, rng), camera, *others, judge=True), "trackers", 0.0
-        ),
-        "late_found": detected(fused(late(trackers), camera, *others, judge=True), "trackers", LATE),
-        "none_found": detected(fused(trackers, camera, *others, judge=True), "", 0.0),
-    }
-
-
 def _performer(seed: int = 21) -> list[Fold]:
     """Ten actions of the performer."""
     clips = [performer.act(action, fps=FPS, seed=seed) for action in TAKES]
@@ -133,17 +112,31 @@ def _performer(seed: int = 21) -> list[Fold]:
 
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
     clips = [clip for fold in request.folds() for clip in fold.test][: request.options.takes]
-    rows: list[Row] = []
+    rows: list[dict[str, float]] = []
     for number, clip in enumerate(clips):
         progress(TAKES[number], number, len(clips))
-        rows.append({"method": TAKES[number], **_take(clip, np.random.default_rng(number))})
-    return [*rows, {"method": "all", **_over(rows)}]
-
-
-def _over(rows: Sequence[Row]) -> dict[str, float]:
-    found = {name: float(np.mean([float(row[name]) for row in rows])) for name in rows[0] if name != "method"}
-    better = [float(row["both_cm"]) < min(float(row["trackers_cm"]), float(row["camera_cm"])) for row in rows]
-    return {**found, "together_better": float(np.mean(better))}
+        rng = np.random.default_rng(number)
+        prior, (trackers, camera, *others) = UniversalPrior(clip.skeleton), sources_of(clip, rng)
+        solved = partial(fuse, prior, fps=clip.fps, frames=len(clip))
+        alone = [replace(feed, fixed=True) for feed in (trackers, camera)]
+        row = {
+            "trackers_cm": error_of(solved(alone[:1]), clip),
+            "camera_cm": error_of(solved(alone[1:]), clip),
+            "both_cm": error_of(solved(alone), clip),
+        }
+        moved, behind = (
+            solved([displaced(trackers, rng), camera, *others]),
+            solved([late(trackers), camera, *others]),
+        )
+        row["moved_found"] = detected(moved, "trackers", 0.0)
+        row["late_found"] = detected(behind, "trackers", LATE)
+        row["none_found"] = detected(solved([trackers, camera, *others]), "", 0.0)
+        rows.append(row)
+    whole = {name: float(np.mean([row[name] for row in rows])) for name in rows[0]}
+    better = [row["both_cm"] < min(row["trackers_cm"], row["camera_cm"]) for row in rows]
+    whole["together_better"] = float(np.mean(better))
+    named: list[Row] = [{"method": name, **row} for name, row in zip(TAKES, rows, strict=False)]
+    return [*named, {"method": "all", **whole}]
 
 
 SPLITS = {"performer": _performer} | {f"fresh-{seed}": partial(_performer, seed) for seed in FRESH}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
@@ -47,8 +48,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Pose
-from poise.solvers.problem import Root
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 HANDLES = ("head", "left_hand", "right_hand", "left_foot", "right_foot")
 FREE_ROOT_HANDLES = (*HANDLES, "pelvis")
@@ -64,7 +64,7 @@ def evaluate_handles(
     handles: Sequence[str] = (),
     joints: Joints = "all",
     engine: Engine | None = None,
-    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds; the engine runs several at once.
 
@@ -76,10 +76,13 @@ def evaluate_handles(
     for name in methods:
         method_named(name)  # a wrong name is reported before the work begins
     names = tuple(handles) or (FREE_ROOT_HANDLES if free_root else HANDLES)
+    alike: dict[int, list[Fold]] = {}  # by training clips, so that every method learns from them once
+    for fold in folds:
+        alike.setdefault(id(fold.train) if fold.train else -id(fold), []).append(fold)
     tasks = [
-        _HandlesTask(name, alike, stride, independent, free_root, names, joints)
+        _HandlesTask(name, tuple(own), stride, independent, free_root, names, joints)
         for name in methods
-        for alike in _learned_alike(folds)
+        for own in alike.values()
     ]
     progress(methods[0], 0, len(tasks))
     scores: dict[str, list[Scores]] = {name: [] for name in methods}
@@ -88,27 +91,16 @@ def evaluate_handles(
             raise PoiseError(f"{tasks[done.number].method} was lost: {done.lost}")
         scores[tasks[done.number].method].extend(done.value)
         progress(tasks[done.number].method, count, len(tasks))
-    return [{"method": name, **_over_folds(found)} for name, found in scores.items()]
-
-
-def _learned_alike(folds: Sequence[Fold]) -> list[tuple[Fold, ...]]:
-    """Folds with the same training clips, so that every method learns from them once."""
-    found: dict[int, list[Fold]] = {}
-    for fold in folds:
-        found.setdefault(id(fold.train) if fold.train else -id(fold), []).append(fold)
-    return [tuple(alike) for alike in found.values()]
-
-
-def _over_folds(scores: Sequence[Scores]) -> dict[str, float]:
-    """The metrics over all frames, and their spread between folds."""
-    whole, each = Scores(scores[0].joints), [own.metrics() for own in scores]
-    for own in scores:
-        whole.take(own)
-    metrics = whole.metrics()
-    if len(each) > 1:
-        for name, of in (("deg_spread", "deg_per_joint"), ("mpjpe_spread_cm", "mpjpe_cm")):
-            metrics[name] = float(np.std([own[of] for own in each], ddof=1))
-    return metrics
+    rows: list[Row] = []
+    for name, parts in scores.items():
+        whole, each = Scores(joints), [own.metrics() for own in parts]
+        for own in parts:
+            whole.take(own)
+        rows.append({"method": name, **whole.metrics()})
+        if len(each) > 1:
+            for spread, of in (("deg_spread", "deg_per_joint"), ("mpjpe_spread_cm", "mpjpe_cm")):
+                rows[-1][spread] = float(np.std([metrics[of] for metrics in each], ddof=1))
+    return rows
 
 
 @dataclass(frozen=True)
@@ -145,27 +137,26 @@ def recover(
     free_root: bool = False,
 ) -> Recovered:
     """Evaluate one clip with a learned method; a failed frame is counted, never left out."""
-    root: Root = "solved" if free_root else "given"
-    space, answer = method.set_up(clip.skeleton, names, root)
+    space, answer = method.set_up(clip.skeleton, names, "solved" if free_root else "given")
     handles = space.handles(names)
     targets = targets_of(clip, handles)
-    given = space.q_from_frames(clip.root_positions, clip.rotations)[:, :ROOT_SIZE]
     starts = np.stack([cold_start(space, handles, frame) for frame in targets])
-    if not free_root:
-        starts[:, :ROOT_SIZE] = given
-    poses, seconds, failed = _answers(answer, starts, targets, independent=independent, free_root=free_root)
-    roots, quaternions = space.frames_from_q(poses)
+    fixed = 0 if free_root else ROOT_SIZE
+    starts[:, :fixed] = space.q_from_frames(clip.root_positions, clip.rotations)[:, :fixed]
+    _attempt(answer, starts[0], targets[0])  # warm-up: nothing is compiled or prepared during the measurement
+    poses, seconds, failed = np.empty_like(starts), np.empty(len(starts)), 0
+    for frame, start in enumerate(starts):
+        if frame > 0 and not independent:
+            start = np.concatenate([start[:fixed], poses[frame - 1, fixed:]])
+        begun = time.process_time()
+        found = _attempt(answer, start, targets[frame])
+        seconds[frame] = time.process_time() - begun
+        failed += found is None
+        poses[frame] = start if found is None else found
     reached = np.stack([space.handle_positions(pose, handles)[0] for pose in poses])
-    return Recovered(
-        space,
-        roots,
-        quaternions,
-        clip.root_positions,
-        clip.rotations,
-        np.linalg.norm(reached - targets, axis=-1),
-        seconds,
-        failed=failed,
-    )
+    distances = np.linalg.norm(reached - targets, axis=-1)
+    solved, true = space.frames_from_q(poses), (clip.root_positions, clip.rotations)
+    return Recovered(space, *solved, *true, distances, seconds, failed=failed)
 
 
 def targets_of(clip: Motion, handles: Handles) -> Float[Array, "frames handles 3"]:
@@ -184,29 +175,6 @@ def cold_start(
     turn, q[:3], _ = rigid_fit(own, targets)
     q[3:ROOT_SIZE] = rotations.quaternion_from_matrix(turn)
     return q
-
-
-def _answers(
-    answer: Answer,
-    starts: Float[Array, "frames size"],
-    targets: Float[Array, "frames handles 3"],
-    *,
-    independent: bool,
-    free_root: bool,
-) -> tuple[Float[Array, "frames size"], Float[Array, "frames"], int]:
-    """Poses, processor seconds and failures frame by frame; a failed frame keeps its start."""
-    _attempt(answer, starts[0], targets[0])  # warm-up: nothing is compiled or prepared during the measurement
-    poses, seconds, failed = np.empty_like(starts), np.empty(len(starts)), 0
-    for frame, start in enumerate(starts):
-        if frame > 0 and not independent:
-            fixed = 0 if free_root else ROOT_SIZE
-            start = np.concatenate([start[:fixed], poses[frame - 1, fixed:]])
-        begun = time.process_time()
-        found = _attempt(answer, start, targets[frame])
-        seconds[frame] = time.process_time() - begun
-        failed += found is None
-        poses[frame] = start if found is None else found
-    return poses, seconds, failed
 
 
 def _attempt(answer: Answer, start: Array, targets: Array) -> Float[Array, "size"] | None:
@@ -238,7 +206,7 @@ def draw_gallery(
     *,
     methods: Sequence[str],
     request: Request,
-    step: Callable[[str], None] = lambda _what: None,
+    step: Step = silent,
 ) -> Path:
     """Rows of scenes, columns of methods; targets are spheres, and a rod shows the residual."""
     rows = []
@@ -254,87 +222,51 @@ def draw_gallery(
 def draw_scene(scene: GalleryFrame, methods: Sequence[str]) -> Image.Image:
     """The recorded pose and every method's pose for its handles, each from a cold start."""
     clip = scene.clip[scene.frame : scene.frame + 1]
-    truth = Pose(clip.skeleton, clip.root_positions[0], clip.rotations[0])
-    poses = {f"{scene.name}: recorded": truth}
+    poses = {f"{scene.name}: recorded": Pose(clip.skeleton, clip.root_positions[0], clip.rotations[0])}
     for name in methods:
-        poses[name] = _answer(name, scene.train, clip)
-    return draw_panels(
-        poses,
-        handles=_targets(clip),
-        size=PANEL,
-        columns=-(-len(poses) // 2) if len(poses) > 6 else len(poses),
-    )
+        method = method_named(name)
+        method.learn(scene.train)
+        space, answer = method.set_up(clip.skeleton, HANDLES, "given")
+        handles = space.handles(HANDLES)
+        targets = targets_of(clip, handles)[0]
+        start = cold_start(space, handles, targets)
+        start[:ROOT_SIZE] = space.q_from_frames(clip.root_positions, clip.rotations)[0, :ROOT_SIZE]
+        poses[name] = space.pose_from_q(answer(start, targets))
+    shown = targets_of(clip, PoseSpace(clip.skeleton).handles(HANDLES))[0]
+    columns = -(-len(poses) // 2) if len(poses) > 6 else len(poses)
+    return draw_panels(poses, handles=dict(zip(HANDLES, shown, strict=True)), size=PANEL, columns=columns)
 
 
 def scenes_of(request: Request) -> list[GalleryFrame]:
-    """Walk, boxing and golf of recordings if available; else the performer's walk, boxing and throw."""
+    """Walk, boxing and golf of recordings if available; else the performer's walk, boxing and throw.
+
+    Recorded boxing and golf are learned from every eighth frame, so that a page of pictures does not wait.
+    """
     if request.train:
         (fold,) = split_of_files(request.train, request.test)
-        return [_middle(clip.name, fold, clip) for clip in fold.test[:3]]
-    try:
-        return _recorded() if request.split != PERFORMER else _performed()
-    except (PoiseError, OSError):
-        return _performed()
-
-
-def _recorded() -> list[GalleryFrame]:
-    walk, boxing = load_split("walk")[0], load_split("boxing")[0]
-    golf = next(fold for fold in load_split("sport") if fold.test[0].name.startswith("63_03"))
-    return [
-        _middle("walk", walk, walk.test[0]),
-        GalleryFrame("boxing", _thinned(boxing.train), boxing.test[0], _reaching_frame(boxing.test[0])),
-        GalleryFrame("golf", _thinned(golf.train), golf.test[0], _reaching_frame(golf.test[0])),
-    ]
-
-
-def _thinned(clips: Sequence[Motion]) -> tuple[Motion, ...]:
-    """Every eighth frame, so that a page of pictures does not wait for full learning."""
-    return tuple(clip[::8] for clip in clips)
-
-
-def _performed() -> list[GalleryFrame]:
-    train = tuple(
-        performer.act(action, fps=60, seed=seed) for action in ("walk", "box", "throw") for seed in (0, 1)
-    )
-    clips = {action: performer.act(action, fps=60, seed=12) for action in ("walk", "box", "throw")}
+        return [GalleryFrame(clip.name, fold.train, clip, len(clip) // 2) for clip in fold.test[:3]]
+    with suppress(PoiseError, OSError):
+        if request.split != PERFORMER:
+            walk, boxing = load_split("walk")[0], load_split("boxing")[0]
+            golf = next(fold for fold in load_split("sport") if fold.test[0].name.startswith("63_03"))
+            scenes = [GalleryFrame("walk", walk.train, walk.test[0], len(walk.test[0]) // 2)]
+            for name, fold in (("boxing", boxing), ("golf", golf)):
+                few = tuple(clip[::8] for clip in fold.train)
+                scenes.append(GalleryFrame(name, few, fold.test[0], _reaching_frame(fold.test[0])))
+            return scenes
+    actions = ("walk", "box", "throw")
+    train = tuple(performer.act(action, fps=60, seed=seed) for action in actions for seed in (0, 1))
+    clips = {action: performer.act(action, fps=60, seed=12) for action in actions}
     return [
         GalleryFrame(action, train, clip, len(clip) // 2 if action == "walk" else _reaching_frame(clip))
         for action, clip in clips.items()
     ]
 
 
-def _middle(name: str, fold: Fold, clip: Motion) -> GalleryFrame:
-    return GalleryFrame(name, fold.train, clip, len(clip) // 2)
-
-
 def _reaching_frame(clip: Motion) -> int:
     """The frame in which a hand is furthest from the pelvis: mid-punch, or the top of a swing."""
-    from poise.skeleton.pose_space import PoseSpace
-
-    space = PoseSpace(clip.skeleton)
-    points = targets_of(clip, space.handles(("pelvis", "left_hand", "right_hand")))
+    points = targets_of(clip, PoseSpace(clip.skeleton).handles(("pelvis", "left_hand", "right_hand")))
     return int(np.argmax(np.linalg.norm(points[:, 1:] - points[:, :1], axis=-1).max(axis=1)))
-
-
-def _answer(name: str, train: Sequence[Motion], clip: Motion) -> Pose:
-    method = method_named(name)
-    method.learn(train)
-    space, answer = method.set_up(clip.skeleton, HANDLES, "given")
-    handles = space.handles(HANDLES)
-    targets = targets_of(clip, handles)[0]
-    start = cold_start(space, handles, targets)
-    start[:ROOT_SIZE] = space.q_from_frames(clip.root_positions, clip.rotations)[0, :ROOT_SIZE]
-    return space.pose_from_q(answer(start, targets))
-
-
-def _targets(clip: Motion) -> dict[str, np.ndarray]:
-    from poise.skeleton.pose_space import PoseSpace
-
-    space = PoseSpace(clip.skeleton)
-    return dict(zip(HANDLES, targets_of(clip, space.handles(HANDLES))[0], strict=True))
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)

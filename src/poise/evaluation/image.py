@@ -20,7 +20,7 @@ from jaxtyping import Float
 from poise.capture.photos import LIMBS, View, explain
 from poise.errors import InvalidValueError, PoiseError
 from poise.evaluation.methods import learner_named, training_poses
-from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Row
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
@@ -28,7 +28,7 @@ from poise.pictures.subject import facing_of
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.solve import Model
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 POINTS = {
     3: ("left_hand", "right_hand", "left_foot"),
@@ -56,6 +56,25 @@ class _Scores:
     seconds: list[float] = field(default_factory=list)
     failed: int = 0
 
+    def add(self, model: Model, photo: SimulatedPhoto, points: int) -> None:
+        """Explain one photo."""
+        begun = time.process_time()
+        try:
+            found = explain(model, [photo.view(points)])
+        except (PoiseError, ArithmeticError, np.linalg.LinAlgError):
+            found = []
+        self.seconds.append(time.process_time() - begun)
+        if not found:
+            self.failed += 1
+            self.right.append(-1)
+            return
+        bodies = [one.space.forward(one.q)[0] for one in found]
+        joints = ~photo.skeleton.is_end_site
+        self.distances.append(np.linalg.norm(bodies[0] - photo.positions, axis=1)[joints])
+        self.relative.append(relative_error(photo, bodies[0]))
+        self.pixels.append(float(found[0].distances.mean()))
+        self.right.append(next((rank for rank, body in enumerate(bodies) if is_right(photo, body)), -1))
+
     def row(self, method: str, points: int) -> Row:
         """A row of the report; a frame without any pose has no distance but is counted."""
         joints = np.concatenate(self.distances) if self.distances else np.array([np.nan])
@@ -81,7 +100,7 @@ def evaluate_image(
     *,
     methods: Sequence[str],
     stride: int = 1,
-    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method and number of points, over every `stride`-th frame of the test clips."""
     if stride < 1:
@@ -100,7 +119,7 @@ def evaluate_image(
                 own = model.on_body(clip.skeleton) if not isinstance(model, Skeleton) else model
                 for photo in photos:
                     for points in POINTS:
-                        _try(own, photo, points, scores[name, points])
+                        scores[name, points].add(own, photo, points)
                     done += 1
                     progress(name, done, total)
     return [score.row(name, points) for (name, points), score in scores.items()]
@@ -169,37 +188,15 @@ def flipped_segments(photo: SimulatedPhoto, body: Float[Array, "joints 3"]) -> l
     return wrong
 
 
-def _try(model: Model, photo: SimulatedPhoto, points: int, scores: _Scores) -> None:
-    begun = time.process_time()
-    try:
-        found = explain(model, [photo.view(points)])
-    except (PoiseError, ArithmeticError, np.linalg.LinAlgError):
-        found = []
-    scores.seconds.append(time.process_time() - begun)
-    if not found:
-        scores.failed += 1
-        scores.right.append(-1)
-        return
-    bodies = [one.space.forward(one.q)[0] for one in found]
-    joints = ~photo.skeleton.is_end_site
-    scores.distances.append(np.linalg.norm(bodies[0] - photo.positions, axis=1)[joints])
-    scores.relative.append(relative_error(photo, bodies[0]))
-    scores.pixels.append(float(found[0].distances.mean()))
-    scores.right.append(next((rank for rank, body in enumerate(bodies) if is_right(photo, body)), -1))
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    methods, stride = request.methods or DEFAULT_METHODS, request.options.stride
-    return evaluate_image(request.folds(), methods=methods, stride=stride, progress=progress)
-
-
 PROTOCOL = Protocol(
     "image",
     ABOUT["image"],
-    _run,
+    lambda request, progress: evaluate_image(
+        request.folds(),
+        methods=request.methods or DEFAULT_METHODS,
+        stride=request.options.stride,
+        progress=progress,
+    ),
     figures={"image": "image_figure"},
     methods=DEFAULT_METHODS,
     Options=EveryFrame,

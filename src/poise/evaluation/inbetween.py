@@ -3,14 +3,14 @@
 Windows, lengths and metrics are those of Harvey et al. 2020 ("Robust motion in-betweening", LAFAN1): ten past frames
 and one target are given, or two poses alone, or a key every 15, 30 and 45 frames. L2P is the distance of all joint
 positions after division by their deviations over the training clips, L2Q that of world quaternions, NPSS the difference
-of their power spectra.
+of their power spectra (Gopalakrishnan et al. 2019).
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Annotated
 
@@ -38,7 +38,7 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import turns_in_world
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 FPS = 30.0
 PAST, BETWEEN, PERIODS = (10, 1), (5, 15, 30, 45), (15, 30, 45)
@@ -97,6 +97,35 @@ class Window:
     moving: Int[Array, "moving"]
     spread: Float[Array, "moving 3"]  # of positions, over the training clips
 
+    def cut(self, task: Task) -> Iterator[Window]:
+        """The part for a task, if the window is long enough; with fewer past frames, the gap stays where it is."""
+        first = 0 if task.every else PAST[0] - task.past
+        if first + task.length <= len(self.motion):
+            part = slice(first, first + task.length)
+            yield replace(self, motion=self.motion[part], contacts=_part(self.contacts, part))
+
+    @staticmethod
+    def all_of(clip: Motion, clips: Sequence[Motion], stride: int) -> Iterator[Window]:
+        """All windows of a clip, as long as the longest task where the clip is.
+
+        The deviations come with the motion prior for joints of CMU's names, over its training clips; those of other
+        skeletons are measured on the clips that are tested.
+        """
+        contacts, skeleton, known = foot_contacts(clip), clip.skeleton, shipped().places
+        moving = np.union1d([0], np.flatnonzero(~still_mask(clips) & ~skeleton.is_end_site))
+        if set(TURNING) <= set(skeleton.names) and len(known):
+            spread = np.ones((len(skeleton), 3))
+            spread[[skeleton.index(name) for name in TURNING]] = known
+        else:
+            spread = place_spread([one for one in clips if one.skeleton.same_topology(skeleton)])
+        for start in range(0, len(clip) - WINDOW + 1, APART * stride):
+            part = slice(start, min(start + LONG, len(clip)))
+            yield Window(clip[part], _part(contacts, part), moving, spread[moving])
+
+
+def _part(contacts: Contacts, part: slice) -> Contacts:
+    return Contacts(contacts.feet[part], contacts.points[part], contacts.floor)
+
 
 @dataclass
 class Sums:
@@ -120,13 +149,19 @@ class Sums:
             for one in (found, true)
         )
         kept = np.linalg.norm((places - true_places)[given], axis=-1)
-        power, moved = _spectra(world, true_world)
+        # NPSS: per feature, the power of the recording and how far the spectrum's power moved.
+        power, true_power = (
+            np.square(np.real(np.fft.fft(one.reshape(len(one), -1), axis=0))) for one in (world, true_world)
+        )
+        total = true_power.sum(0)
+        share, true_share = power / np.maximum(power.sum(0), 1e-12), true_power / np.maximum(total, 1e-12)
+        moved = np.abs(np.cumsum(share, 0) - np.cumsum(true_share, 0)).sum(0)
         for name, value in {
             "cm": np.linalg.norm(gap, axis=-1).mean(1),
             "angles": rotations.geodesic_distance(turns, true_turns)[asked].mean(1),
             "l2p": np.sqrt(np.square(gap / window.spread).sum((1, 2))),
             "l2q": np.sqrt(np.square(world - true_world).sum((1, 2))),
-            "power": power, "moved": moved,
+            "power": total, "moved": moved,
             "slide": foot_slide(found, window.contacts)[stands],
             "true_slide": foot_slide(true, window.contacts)[stands],
             "keys": np.atleast_1d(kept.max()),
@@ -163,7 +198,7 @@ def evaluate_inbetween(
     *,
     methods: Sequence[str] = (),
     options: InbetweenOptions | None = None,
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method and task."""
     options, names = options or InbetweenOptions(), list(methods or USUAL)
@@ -175,61 +210,21 @@ def evaluate_inbetween(
     done, total = 0, len(names) * sum(len(fold.test) for fold in folds)
     for fold in folds:
         test = [resample(clip, FPS) for clip in fold.test]
-        windows = [list(_windows(clip, test, options.stride)) for clip in test]
+        windows = [list(Window.all_of(clip, test, options.stride)) for clip in test]
         for name in names:
             answer_on = METHODS[name](fold)
             for clip, starts in zip(test, windows, strict=True):
                 progress(name, done, total)
                 answer = answer_on(clip.skeleton)
                 for task in tasks:
-                    for window in starts:
-                        _add(sums[name, task], window, task, answer)
+                    for cut in (own for window in starts for own in window.cut(task)):
+                        begun = time.perf_counter()
+                        found = answer(cut.motion, task.given)
+                        sums[name, task].add(cut, task.given, found, time.perf_counter() - begun)
                 done += 1
     if not all(one.parts for one in sums.values()):
         raise InvalidValueError(f"in-betweening needs clips of {LONG} frames at {FPS:g} Hz at least")
     return [{"method": name, **task.row, **one.metrics} for (name, task), one in sums.items()]
-
-
-def _add(sums: Sums, window: Window, task: Task, answer: Answer) -> None:
-    """Solve one task in one window; with fewer past frames, the gap stays where it is."""
-    first = 0 if task.every else PAST[0] - task.past
-    if first + task.length > len(window.motion):
-        return
-    part = slice(first, first + task.length)
-    feet, points = window.contacts.feet[part], window.contacts.points[part]
-    cut = Window(
-        window.motion[part], Contacts(feet, points, window.contacts.floor), window.moving, window.spread
-    )
-    begun = time.perf_counter()
-    found = answer(cut.motion, task.given)
-    sums.add(cut, task.given, found, time.perf_counter() - begun)
-
-
-def _windows(clip: Motion, clips: Sequence[Motion], stride: int) -> Iterator[Window]:
-    """All windows of a clip, as long as the longest task where the clip is."""
-    contacts = foot_contacts(clip)
-    moving = np.flatnonzero(~still_mask(clips) & ~clip.skeleton.is_end_site)
-    moving = np.union1d([0], moving)
-    spread = _spread(clip.skeleton, clips)[moving]
-    for start in range(0, len(clip) - WINDOW + 1, APART * stride):
-        part = slice(start, min(start + LONG, len(clip)))
-        yield Window(
-            clip[part], Contacts(contacts.feet[part], contacts.points[part], contacts.floor), moving, spread
-        )
-
-
-def _spread(skeleton: Skeleton, clips: Sequence[Motion]) -> Float[Array, "joints 3"]:
-    """Deviations of joint positions in the frame of a window's last past frame.
-
-    They come with the motion prior for joints of CMU's names, over its training clips; those of other skeletons are
-    measured on the clips that are tested.
-    """
-    known = shipped().places
-    if set(TURNING) <= set(skeleton.names) and len(known):
-        found = np.ones((len(skeleton), 3))
-        found[[skeleton.index(name) for name in TURNING]] = known
-        return found
-    return place_spread([clip for clip in clips if clip.skeleton.same_topology(skeleton)])
 
 
 def place_spread(clips: Sequence[Motion]) -> Float[Array, "joints 3"]:
@@ -245,19 +240,6 @@ def place_spread(clips: Sequence[Motion]) -> Float[Array, "joints 3"]:
             sums, squares, count = sums + seen.sum(0), squares + np.square(seen).sum(0), count + len(seen)
     mean = sums / max(count, 1)
     return np.sqrt(np.maximum(squares / max(count, 1) - np.square(mean), 1e-6))
-
-
-def _spectra(
-    world: Float[Array, "frames joints 4"], true: Float[Array, "frames joints 4"]
-) -> tuple[Float[Array, "features"], Float[Array, "features"]]:
-    """Per feature, the power of the recording and how far the spectrum's power moved (Gopalakrishnan et al. 2019)."""
-    power, true_power = (
-        np.square(np.real(np.fft.fft(one.reshape(len(one), -1), axis=0))) for one in (world, true)
-    )
-    total = true_power.sum(0)
-    share = power / np.maximum(power.sum(0), 1e-12)
-    true_share = true_power / np.maximum(total, 1e-12)
-    return total, np.abs(np.cumsum(share, 0) - np.cumsum(true_share, 0)).sum(0)
 
 
 # --- methods -------------------------------------------------------------------------------------------------------
@@ -287,7 +269,15 @@ def _hermite(_: Fold) -> Callable[[Skeleton], Answer]:
             rotations.multiply(rotations.conjugate(poses.turns[:-1]), poses.turns[1:])
         )
         roots, found = window.root_positions.copy(), window.rotations.copy()
-        speeds, spins = (_at_keys(one, at) for one in (moves, turns / steps[..., None]))
+
+        def at_keys(speeds: Float[Array, "gaps *n"]) -> Float[Array, "keys *n"]:
+            """Velocities at keys from those between them: the shorter gap weighs more."""
+            weight = 1.0 / np.diff(at).reshape(-1, *(1,) * (speeds.ndim - 1))
+            total = np.concatenate([weight[:1], weight[1:] + weight[:-1], weight[-1:]])
+            sums = weight * speeds
+            return np.concatenate([sums[:1], sums[1:] + sums[:-1], sums[-1:]]) / total
+
+        speeds, spins = at_keys(moves), at_keys(turns / steps[..., None])
         for k in np.flatnonzero(np.diff(at) > 1):
             gap = at[k + 1] - at[k]
             t = np.arange(1, gap) / gap
@@ -300,14 +290,6 @@ def _hermite(_: Fold) -> Callable[[Skeleton], Answer]:
         return window.with_frames(roots, found)
 
     return lambda _skeleton: answer
-
-
-def _at_keys(speeds: Float[Array, "gaps *n"], at: Int[Array, "keys"]) -> Float[Array, "keys *n"]:
-    """Velocities at keys from those between them: the shorter gap weighs more."""
-    weight = 1.0 / np.diff(at).reshape(-1, *(1,) * (speeds.ndim - 1))
-    total = np.concatenate([weight[:1], weight[1:] + weight[:-1], weight[-1:]])
-    sums = weight * speeds
-    return np.concatenate([sums[:1], sums[1:] + sums[:-1], sums[-1:]]) / total
 
 
 def _motion(_: Fold) -> Callable[[Skeleton], Answer]:
@@ -343,17 +325,11 @@ def _paths(learn: Callable[[Fold], Prior], fold: Fold) -> Callable[[Skeleton], A
         handles = [Handle(skeleton.names[skeleton.index(role)]) for role in HANDLES]
 
         def answer(window: Motion, given: Bool[Array, "frames"]) -> Motion:
-            at, _ = _given(window, given)
+            at = np.flatnonzero(given)
             places = joint_positions(window)[at]
+            unturned, kinds = np.full((len(at), 3), np.nan), ("none",) * len(at)
             paths = tuple(
-                HandlePath(
-                    h,
-                    at / FPS,
-                    places[:, skeleton.index(h.joint)],
-                    np.full((len(at), 3), np.nan),
-                    ("none",) * len(at),
-                )
-                for h in handles
+                HandlePath(h, at / FPS, places[:, skeleton.index(h.joint)], unturned, kinds) for h in handles
             )
             script = Script("", (len(window) - 1) / FPS, FPS, paths, (), (StyleChange(name=MODEL),), {})
             found = keyframe(own, script).motion
@@ -378,9 +354,8 @@ USUAL = ("interpolation", "hermite", "motion")
 
 
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return evaluate_inbetween(
-        request.folds(), methods=request.methods, options=request.options, progress=progress
-    )
+    options, methods = request.options, request.methods
+    return evaluate_inbetween(request.folds(), methods=methods, options=options, progress=progress)
 
 
 PROTOCOL = Protocol(

@@ -9,9 +9,8 @@ markers. A method learns from the first part of a take and then fills the rest.
 from __future__ import annotations
 
 import time
-import typing
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property, partial
 from pathlib import Path
 
@@ -47,7 +46,7 @@ from poise.motion.world import joint_positions
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import MAIN_ROLES
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 SHARES = (10, 30, 50, 70, 90)  # percent of the markers
 GAPS = (0.08, 0.3, 1.5, 5.0)  # seconds
@@ -71,7 +70,7 @@ def evaluate_markers(
     *,
     methods: Sequence[str] = (),
     stride: int = 1,
-    progress: NamedProgress = lambda _name, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per take for the complete solve, then one per take, way of hiding and method."""
     if stride < 1:
@@ -82,8 +81,13 @@ def evaluate_markers(
     rows: list[Row] = []
     for number, recorded in enumerate(takes):
         progress(f"{recorded.take.markers.name}, complete", number, len(takes))
-        rows.append(_complete_row(recorded, stride))
-        scene = _scene(recorded.take, stride)
+        take = _part(recorded.take, slice(None, None, stride))
+        capture = solve(take)
+        rows.append({"method": "complete", "take": take.markers.name, "rms_mm": round(1000 * capture.rms, 3)})
+        if recorded.motion is not None:
+            distance = _joint_distance(capture.motion, recorded.motion[::stride])
+            rows[-1]["mpjpe_cm"] = round(100 * distance, 3)
+        scene = LearnableTake(take, round(FIRST_PART * len(take)))
         for name in names:
             progress(f"{recorded.take.markers.name}, {name}", number, len(takes))
             rows += _rows(scene, name)
@@ -100,8 +104,11 @@ def takes_of(split: str, test: Sequence[Path]) -> list[CompleteTake]:
         if not files:
             raise PoiseError("this split needs recordings: point POISE_MOCAP at a folder with optical/*.c3d")
         return [_from_file(path) for path in files]
-    if split == "performer":
-        return [_virtual(motion) for motion in _performances()]
+    if split == "performer":  # bodies unlike the template
+        return [
+            _virtual(performer.act("walk", performer="rosa", seconds=6.0, fps=60, seed=1)),
+            _virtual(performer.act("box", performer="otto", seconds=6.0, fps=60, seed=2)),
+        ]
     return [_virtual(motion) for fold in load_split(split) for motion in fold.test]
 
 
@@ -128,11 +135,8 @@ def hidden_in_gaps(
 # --- rows ----------------------------------------------------------------------------------------------------------
 
 
-def _scene(take: MatchedTake, stride: int) -> LearnableTake:
-    thinned = MatchedTake(
-        take.markers[::stride], take.layout, take.loose, take.unlabelled[::stride], take.matched
-    )
-    return LearnableTake(thinned, round(FIRST_PART * len(thinned)))
+def _part(take: MatchedTake, frames: slice) -> MatchedTake:
+    return replace(take, markers=take.markers[frames], unlabelled=take.unlabelled[frames])
 
 
 def _rows(scene: LearnableTake, name: str) -> list[Row]:
@@ -144,68 +148,46 @@ def _rows(scene: LearnableTake, name: str) -> list[Row]:
         axes, plain = (answer.points - true)[hidden], np.linalg.norm(baseline.points - true, axis=2)[hidden]
         off = np.linalg.norm(axes, axis=1)
         known = np.isfinite(off) & np.isfinite(plain)
-        rows.append(
-            {
-                "method": name,
-                "take": scene.take.markers.name,
-                **what,
-                "mean_mm": round(1000 * float(off[known].mean()), 3),
-                "p95_mm": round(1000 * float(np.quantile(off[known], 0.95)), 3),
-                "of_spline": round(float(off[known].mean() / plain[known].mean()), 4),
-                **_claims(answer, axes, hidden),
-                "ms_per_frame": round(1000 * float(answer.seconds.mean()), 4),
-                "ms_p95": round(1000 * float(np.quantile(answer.seconds, 0.95)), 4),
-                "failed": int((~np.isfinite(off)).sum()),
-            }
-        )
+        row: Row = {
+            "method": name,
+            "take": scene.take.markers.name,
+            **what,
+            "mean_mm": round(1000 * float(off[known].mean()), 3),
+            "p95_mm": round(1000 * float(np.quantile(off[known], 0.95)), 3),
+            "of_spline": round(float(off[known].mean() / plain[known].mean()), 4),
+        }
+        if answer.sigmas is not None:
+            # Calibration: ratios of errors to deviations (ideally 1), coverage (0.68 and 0.95 if normal), and flags.
+            sigmas = answer.sigmas[hidden]
+            ratios = np.abs(axes) / np.maximum(sigmas, 1e-6)[:, None]
+            flagged = sigmas > UNSURE
+            row["over_claimed_rms"] = round(float(np.sqrt(np.mean(ratios**2))), 3)
+            row["within_1_sigma"] = round(float(np.mean(ratios <= 1.0)), 3)
+            row["within_2_sigma"] = round(float(np.mean(ratios <= 2.0)), 3)
+            row["flagged_percent"] = round(100 * float(flagged.mean()), 2)
+            if flagged.any() and not flagged.all():
+                row["flagged_mm"] = round(1000 * float(off[flagged].mean()), 1)
+                row["unflagged_mm"] = round(1000 * float(off[~flagged].mean()), 1)
+        row["ms_per_frame"] = round(1000 * float(answer.seconds.mean()), 4)
+        row["ms_p95"] = round(1000 * float(np.quantile(answer.seconds, 0.95)), 4)
+        rows.append(row | {"failed": int((~np.isfinite(off)).sum())})
     return rows
 
 
-def _hidings(scene: LearnableTake) -> list[tuple[Row, Array]]:
+def _hidings(scene: LearnableTake) -> Iterator[tuple[Row, Array]]:
     """The hidden parts: percent and gap length (0: to the end of the take), with the frames and markers."""
-    markers = scene.take.markers
+    markers, rng = scene.take.markers, np.random.default_rng(0)
     frames, count = markers.points.shape[:2]
-    rng, found = np.random.default_rng(0), []
     measured = np.isfinite(markers.points).all(axis=2)
     for share in SHARES:
         hidden = hidden_to_the_end(frames, count, share=share / 100, first=scene.first, rng=rng)
-        found.append(({"hidden_percent": share, "gap_s": 0.0}, hidden & measured))
+        yield {"hidden_percent": share, "gap_s": 0.0}, hidden & measured
     last = max(2, round(CLOSED * markers.fps))
     for seconds in GAPS:
         gap = round(seconds * markers.fps)
         hidden = hidden_in_gaps(frames, count, gap=max(gap, 1), first=scene.first, last=last, rng=rng)
         if gap >= 1 and 2 * gap <= frames - scene.first:
-            found.append(({"hidden_percent": round(100 * GAP_SHARE), "gap_s": seconds}, hidden & measured))
-    return found  # type: ignore[return-value]
-
-
-def _claims(answer: Answer, axes: Float[Array, "hidden 3"], hidden: Array) -> Row:
-    """Calibration: ratios of errors to deviations (ideally 1), coverage (0.68 and 0.95 if normal), and flags."""
-    if answer.sigmas is None:
-        return {}
-    sigmas, off = answer.sigmas[hidden], np.linalg.norm(axes, axis=1)
-    ratios = np.abs(axes) / np.maximum(sigmas, 1e-6)[:, None]
-    flagged = sigmas > UNSURE
-    row: Row = {
-        "over_claimed_rms": round(float(np.sqrt(np.mean(ratios**2))), 3),
-        "within_1_sigma": round(float(np.mean(ratios <= 1.0)), 3),
-        "within_2_sigma": round(float(np.mean(ratios <= 2.0)), 3),
-        "flagged_percent": round(100 * float(flagged.mean()), 2),
-    }
-    if flagged.any() and not flagged.all():
-        row["flagged_mm"] = round(1000 * float(off[flagged].mean()), 1)
-        row["unflagged_mm"] = round(1000 * float(off[~flagged].mean()), 1)
-    return row
-
-
-def _complete_row(recorded: CompleteTake, stride: int) -> Row:
-    """Residuals of the body on a complete take, and joint distances from the take's own motion."""
-    take = _scene(recorded.take, stride).take
-    capture = solve(take)
-    row: Row = {"method": "complete", "take": take.markers.name, "rms_mm": round(1000 * capture.rms, 3)}
-    if recorded.motion is not None:
-        row["mpjpe_cm"] = round(100 * _joint_distance(capture.motion, recorded.motion[::stride]), 3)
-    return row
+            yield {"hidden_percent": round(100 * GAP_SHARE), "gap_s": seconds}, hidden & measured
 
 
 def _joint_distance(solved: Motion, own: Motion) -> float:
@@ -237,14 +219,6 @@ def _virtual(motion: Motion) -> CompleteTake:
     return CompleteTake(match(noisy, template()), motion)
 
 
-def _performances() -> list[Motion]:
-    """A walk and some boxing by bodies unlike the template."""
-    return [
-        performer.act("walk", performer="rosa", seconds=6.0, fps=60, seed=1),
-        performer.act("box", performer="otto", seconds=6.0, fps=60, seed=2),
-    ]
-
-
 # --- methods ---------------------------------------------------------------------------------------------------------
 
 RUN_UP = 0.5  # seconds before the first hidden frame from which a body is tracked
@@ -272,10 +246,7 @@ class LearnableTake:
     @cached_property
     def opening(self) -> MatchedTake:
         """The first part by itself."""
-        take = self.take
-        return MatchedTake(
-            take.markers[: self.first], take.layout, take.loose, take.unlabelled[: self.first], take.matched
-        )
+        return _part(self.take, slice(self.first))
 
     @cached_property
     def calibration(self) -> Calibration:
@@ -289,13 +260,8 @@ class LearnableTake:
         return complete_clips(self.opening, self.calibration)
 
 
-@typing.runtime_checkable
-class MarkerFiller(typing.Protocol):
-    """Fills the missing points of a take."""
-
-    def __call__(self, points: Float[Array, "frames markers 3"]) -> Answer:
-        """The points (NaN where hidden) with everything filled."""
-        ...
+MarkerFiller = Callable[[Float[Array, "frames markers 3"]], Answer]
+"""From the points of a take, NaN where they are hidden, to the points with everything filled."""
 
 
 def spline(scene: LearnableTake) -> MarkerFiller:
@@ -305,15 +271,21 @@ def spline(scene: LearnableTake) -> MarkerFiller:
     def filled(points: Float[Array, "frames markers 3"]) -> Answer:
         begun = time.process_time()
         found = spline_filled(points)
-        each = (time.process_time() - begun) / len(points)
-        return Answer(found, None, np.full(len(points), each))
+        return Answer(found, None, np.full(len(points), (time.process_time() - begun) / len(points)))
 
     return filled
 
 
 def principal_components(scene: LearnableTake) -> MarkerFiller:
     """Markers as one shape that varies along principal components of the first part, moved rigidly."""
-    shapes = _aligned(scene.opening.markers.points)
+    points = scene.opening.markers.points
+    shapes = points[np.isfinite(points).all(axis=(1, 2))]
+    shapes = shapes - shapes.mean(axis=1, keepdims=True)
+    for _ in range(ROUNDS):  # each complete frame is aligned rigidly to their mean shape
+        mean = shapes.mean(axis=0)
+        fits = [rigid_fit(shape, mean) for shape in shapes]
+        moved = zip(shapes, fits, strict=True)
+        shapes = np.stack([shape @ turn.T + shift for shape, (turn, shift, _) in moved])
     mean, count = shapes.mean(axis=0), shapes.shape[1]
     _, spreads, ways = np.linalg.svd((shapes - mean).reshape(len(shapes), -1), full_matrices=False)
     shares = np.cumsum(spreads**2) / np.sum(spreads**2)
@@ -329,9 +301,8 @@ def principal_components(scene: LearnableTake) -> MarkerFiller:
             turn, shift, _ = rigid_fit(shape[seen], points[seen])
             own = (points - shift) @ turn
             inner = basis[rows].T @ basis[rows] + MARKER_NOISE**2 * np.eye(kept)
-            shape = mean + (
-                basis @ np.linalg.solve(inner, basis[rows].T @ (own - mean)[seen].ravel())
-            ).reshape(count, 3)
+            weights = np.linalg.solve(inner, basis[rows].T @ (own - mean)[seen].ravel())
+            shape = mean + (basis @ weights).reshape(count, 3)
         return np.where(seen[:, None], points, shape @ turn.T + shift)
 
     def filled(points: Float[Array, "frames markers 3"]) -> Answer:
@@ -357,9 +328,10 @@ def body(scene: LearnableTake, learner: Learner) -> MarkerFiller:
             frames.append(tracker.step(points[number], scene.take.unlabelled[number]))
             seconds[number] = time.process_time() - begun
         part = Markers(markers.labels, points[start:], markers.fps, name=markers.name)
-        take = MatchedTake(part, scene.take.layout, scene.take.loose, scene.take.unlabelled[start:], ())
+        take = replace(scene.take, markers=part, unlabelled=scene.take.unlabelled[start:], matched=())
+        calibration = scene.calibration
         result = fill_gaps(
-            Capture(solutions=frames, fps=markers.fps, take=take, calibration=scene.calibration, prior=prior)
+            Capture(solutions=frames, fps=markers.fps, take=take, calibration=calibration, prior=prior)
         )
         sigmas = np.zeros(points.shape[:2])
         sigmas[start:] = result.sigmas
@@ -390,28 +362,6 @@ METHODS: dict[str, Callable[[LearnableTake], MarkerFiller]] = {
 }
 
 
-def _aligned(points: Float[Array, "frames markers 3"]) -> Float[Array, "frames markers 3"]:
-    """Complete frames, each aligned rigidly to their mean shape."""
-    complete: Bool[Array, "frames"] = np.isfinite(points).all(axis=(1, 2))
-    shapes = points[complete]
-    shapes = shapes - shapes.mean(axis=1, keepdims=True)
-    for _ in range(ROUNDS):
-        mean = shapes.mean(axis=0)
-        fits = [rigid_fit(shape, mean) for shape in shapes]
-        shapes = np.stack(
-            [shape @ turn.T + shift for shape, (turn, shift, _) in zip(shapes, fits, strict=True)]
-        )
-    return shapes
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    takes = takes_of(request.split, request.test)
-    return evaluate_markers(takes, methods=request.methods, stride=request.options.stride, progress=progress)
-
-
 def _check(request: Request) -> None:
     if request.train:
         raise InvalidValueError(
@@ -423,7 +373,12 @@ def _check(request: Request) -> None:
 PROTOCOL = Protocol(
     "markers",
     ABOUT["markers"],
-    _run,
+    lambda request, progress: evaluate_markers(
+        takes_of(request.split, request.test),
+        methods=request.methods,
+        stride=request.options.stride,
+        progress=progress,
+    ),
     figures={"markers": "markers_figure"},
     methods=tuple(METHODS),
     Options=EveryFrame,

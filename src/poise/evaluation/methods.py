@@ -16,7 +16,7 @@ from poise.evaluation.splits import Fold
 from poise.motion.motion import Motion
 from poise.priors.auto import EXPERTS, AutoPrior
 from poise.priors.clusters import cluster
-from poise.priors.gaussian import GaussianPrior
+from poise.priors.gaussian import OURS, GaussianPrior
 from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Prior
@@ -28,7 +28,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Root, Settings
-from poise.solvers.solution import Solution, Status
+from poise.solvers.solution import Status
 from poise.solvers.solve import Solver
 from poise.types import Array, NamedProgress
 
@@ -122,7 +122,13 @@ class Solved:
             model = UniversalPrior(skeleton).space if self._space is None else self._space.on_body(skeleton)
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
         solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
-        return solver.space, lambda start, targets: _usable(solver.solve(start, targets=targets))
+
+        def answer(start: Array, targets: Array) -> Array:
+            """The solved pose; NaN if the solver has none, so that it counts as a failure."""
+            solution = solver.solve(start, targets=targets)
+            return np.full_like(solution.q, np.nan) if solution.status is Status.BROKEN else solution.q
+
+        return solver.space, answer
 
 
 def method_named(name: str) -> Method:
@@ -136,10 +142,9 @@ def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) 
     """The learner of a prior for an evaluation, by its kind; a protocol may have other methods too."""
     if name in LEARNERS:
         return LEARNERS[name]
-    if found := re.fullmatch(r"gaussian-([1-9]\d*)", name):
-        return partial(GaussianPrior.learn, clusters=int(found[1]))
-    if found := re.fullmatch(r"huang2017-([1-9]\d*)", name):
-        return partial(GaussianPrior.learn, clusters=int(found[1]), method="huang2017")
+    if found := re.fullmatch(r"(gaussian|huang2017)-([1-9]\d*)", name):
+        method = found[1] if found[1] == "huang2017" else OURS
+        return partial(GaussianPrior.learn, clusters=int(found[2]), method=method)
     if found := re.fullmatch(r"auto-(gaussian|style|local)", name):
         return partial(AutoPrior.learn, expert=found[1])
     if name not in learnable():
@@ -171,11 +176,7 @@ UNTRAINED = ("transpose", "dls", "sdls", "ccd", "fabrik", "universal", "auto")
 """Methods that need no training clips: classic ones start from the universal prior's mean pose then."""
 _EXAMPLES = ("gaussian-10", "gaussian-100")
 METHODS: dict[str, Callable[[], Method]] = {
-    "transpose": lambda: Solved("transpose"),
-    "dls": lambda: Solved("dls"),
-    "sdls": lambda: Solved("sdls"),
-    "ccd": lambda: Solved("ccd"),
-    "fabrik": lambda: Solved("fabrik"),
+    **{name: partial(Solved, name) for name in ("transpose", "dls", "sdls", "ccd", "fabrik")},
     "nearest": Nearest,
     "gp": lambda: RegressionMethod(100),
 }
@@ -184,11 +185,6 @@ METHODS: dict[str, Callable[[], Method]] = {
 def default_methods() -> tuple[str, ...]:
     """The default methods."""
     return (*METHODS, *_EXAMPLES, "style", "local", "universal", "auto")
-
-
-def _usable(solution: Solution) -> Float[Array, "size"]:
-    """The solved pose; NaN if the solver has none, so that it counts as a failure."""
-    return np.full_like(solution.q, np.nan) if solution.status is Status.BROKEN else solution.q
 
 
 def training_poses(train: Sequence[Motion]) -> tuple[PoseSpace, Float[Array, "poses maps"]]:

@@ -69,7 +69,9 @@ class Scores:
         self.failed += recovered.failed
         self._parts.append(_parts(recovered, self.joints))
         body = recovered.space.skeleton.offsets.tobytes() + recovered.moving.tobytes()
-        self._turns.setdefault(body, []).append(_missed_turns(recovered))
+        back = rotations.conjugate(recovered.rotations[:, recovered.moving])
+        missed = rotations.multiply(back, recovered.true_rotations[:, recovered.moving])
+        self._turns.setdefault(body, []).append(rotations.expmap_from_quaternion(missed))
 
     def take(self, other: Scores) -> None:
         """Add measurements gathered elsewhere."""
@@ -83,10 +85,14 @@ class Scores:
         all_of = {name: np.concatenate([part[name] for part in self._parts]) for name in self._parts[0]}
         milliseconds = 1000 * all_of["seconds"]
         reached = all_of["handles"].max(axis=1)
-        return {
+        # Without a constant offset per joint and performer: the joint zeros.
+        gathered = [np.concatenate(turns) for turns in self._turns.values()]
+        zeroed = [np.linalg.norm(turns - turns.mean(axis=0), axis=-1).ravel() for turns in gathered]
+        moved, truly = all_of["acceleration"], all_of["true_acceleration"]
+        metrics = {
             "deg_per_joint": float(np.degrees(all_of["angles"].mean())),
             "deg_paper_joints": float(np.degrees(all_of["paper_angles"].mean())),
-            "deg_zeroed": self._zeroed(),
+            "deg_zeroed": float(np.degrees(np.concatenate(zeroed).mean())),
             **(natural_shares(all_of["look"], all_of["true_look"]) if "look" in all_of else {}),
             "mse_rad2": float(all_of["squares"].mean()),
             "mpjpe_cm": float(100 * all_of["distances"].mean()),
@@ -96,28 +102,19 @@ class Scores:
             "handle_mse_m2": float((all_of["handles"] ** 2).mean()),
             "reached_10mm": float(np.mean(reached <= 0.010)),
             "reached_1mm": float(np.mean(reached <= 0.001)),
-            "jitter": _ratio(all_of["acceleration"], all_of["true_acceleration"]),
+            # 1 if clips are too short, or too still, for an acceleration
+            "jitter": float(moved.sum() / truly.sum()) if truly.sum() > 0 else 1.0,
             "ms_per_frame": float(milliseconds.mean()),
             "ms_p95": float(np.percentile(milliseconds, 95)),
             "ms_p99": float(np.percentile(milliseconds, 99)),
             "ms_max": float(milliseconds.max()),
             "frames": len(reached),
             "failed": self.failed,
-            **_subspaces(all_of),
         }
-
-    def _zeroed(self) -> float:
-        """Degrees per joint without a constant offset per joint and performer: the joint zeros."""
-        gathered = [np.concatenate(turns) for turns in self._turns.values()]
-        left = [np.linalg.norm(turns - turns.mean(axis=0), axis=-1).ravel() for turns in gathered]
-        return float(np.degrees(np.concatenate(left).mean()))
-
-
-def _missed_turns(recovered: Recovered) -> Float[Array, "frames joints 3"]:
-    """Rotation vectors from the recovered to the recorded poses."""
-    moving = recovered.moving
-    back = rotations.conjugate(recovered.rotations[:, moving])
-    return rotations.expmap_from_quaternion(rotations.multiply(back, recovered.true_rotations[:, moving]))
+        if (sizes := all_of.get("dimensions")) is not None:
+            # The B of Chai and Hodgins 2005, who found it "generally less than seven".
+            metrics |= {"b_median": float(np.median(sizes)), "b_below_8": float(np.mean(sizes < 8))}
+        return metrics
 
 
 def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
@@ -133,12 +130,16 @@ def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
     true_look = features(skeleton, truth, true_axes, recovered.true_rotations)
     if look is not None and true_look is not None:
         looks = {"look": look, "true_look": true_look}
-    turned, true = recovered.rotations[:, moving], recovered.true_rotations[:, moving]
+    back = rotations.conjugate(space.references[moving])  # exponential maps are about the references
+    turned, true = (
+        rotations.expmap_from_quaternion(rotations.multiply(back, turns[:, moving]))
+        for turns in (recovered.rotations, recovered.true_rotations)
+    )
     angles = rotations.geodesic_distance(recovered.rotations, recovered.true_rotations)
     return {
         "angles": angles[:, moving].ravel(),
         "paper_angles": angles[:, paper].ravel(),
-        "squares": _component_squares(turned, true, space.references[moving]),
+        "squares": np.asarray(((turned - true) ** 2).mean(axis=(1, 2))),
         "distances": np.linalg.norm(found - truth, axis=-1)[:, joints].ravel(),
         "handles": recovered.handle_distances,
         "acceleration": _acceleration(found[:, joints]),
@@ -149,34 +150,17 @@ def _parts(recovered: Recovered, which: Joints) -> dict[str, Array]:
     }
 
 
-def _subspaces(all_of: dict[str, Array]) -> dict[str, float]:
-    """How large local subspaces are: the B of Chai and Hodgins 2005, who found it "generally less than seven"."""
-    if (sizes := all_of.get("dimensions")) is None:
-        return {}
-    return {"b_median": float(np.median(sizes)), "b_below_8": float(np.mean(sizes < 8))}
-
-
-def _component_squares(
-    turned: Float[Array, "frames joints 4"],
-    true: Float[Array, "frames joints 4"],
-    references: Float[Array, "joints 4"],
-) -> Float[Array, "frames"]:
-    """Mean squared difference of exponential-map components about the references, per frame."""
-    back = rotations.conjugate(references)
-    gap = rotations.expmap_from_quaternion(
-        rotations.multiply(back, turned)
-    ) - rotations.expmap_from_quaternion(rotations.multiply(back, true))
-    return np.asarray((gap**2).mean(axis=(1, 2)))
-
-
 def _acceleration(positions: Float[Array, "frames joints 3"]) -> Float[Array, "middle_frames"]:
     """Mean length of second differences of positions; the frame rate cancels in a ratio."""
     return np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1).mean(axis=1)
 
 
-def _ratio(found: Float[Array, "middle_frames"], true: Float[Array, "middle_frames"]) -> float:
-    """Ratio of means; 1 if clips are too short, or too still, for an acceleration."""
-    return float(found.sum() / true.sum()) if true.sum() > 0 else 1.0
+def mean_degrees(found: Float[Array, "poses maps"], true: Float[Array, "poses maps"]) -> float:
+    """The mean angle between rotations, given as exponential maps about the same references."""
+    turned, meant = (
+        rotations.quaternion_from_expmap(maps.reshape(len(maps), -1, 3)) for maps in (found, true)
+    )
+    return float(np.degrees(rotations.geodesic_distance(turned, meant).mean()))
 
 
 # --- naturalness -----------------------------------------------------------------------------------------------------
@@ -200,18 +184,26 @@ def features(
     if not set(MAIN_ROLES) <= set(skeleton.roles):
         return None
     angles = rotations.expmap_from_quaternion(local[:, [skeleton.index(role) for role in _JOINTS]])
-    twists = [_twist(skeleton, local, role, child) for role, child in _TWISTED.items()]
-    return np.concatenate(
-        [
-            angles.reshape(len(local), -1),
-            np.stack(twists, axis=1),
-            _deepest(skeleton, positions)[:, None],
-            _off_balance(skeleton, positions, matrices)[:, None],
-            -positions[..., 1].min(axis=1)[:, None],
-        ],
-        axis=1,
-        dtype=np.float32,
+    twists = []
+    for role, child in _TWISTED.items():  # of a limb about its own bone
+        bone = skeleton.offsets[skeleton.index(child)]
+        quaternion = local[:, skeleton.index(role)]
+        along = quaternion[:, 1:] @ (bone / max(float(np.linalg.norm(bone)), 1e-9))
+        turn = 2.0 * np.arctan2(along, quaternion[:, 0])
+        twists.append((turn + np.pi) % (2.0 * np.pi) - np.pi)
+    # Penetration of limbs, as capsules, into each other or the body.
+    deepest = np.maximum(np.max(list(depths(skeleton, positions).values()), axis=0), 0.0)
+    # Horizontal distance of the centre of mass from the line between the feet.
+    masses = segment_masses(skeleton)
+    centre = np.einsum("j,fja->fa", masses.fraction, positions) + np.einsum(
+        "j,fjab,jb->fa", masses.fraction, matrices, masses.centre
     )
+    flat = np.array([1.0, 0.0, 1.0])
+    left, right = (positions[:, skeleton.index(f"{side}_foot")] * flat for side in SIDES)
+    off_balance = apart(left, right, centre * flat, centre * flat + 1e-9)
+    single = [deepest, off_balance, -positions[..., 1].min(axis=1)]
+    columns = [angles.reshape(len(local), -1), np.stack([*twists, *single], axis=1)]
+    return np.concatenate(columns, axis=1, dtype=np.float32)
 
 
 def natural_shares(
@@ -243,39 +235,5 @@ def _strangeness(
         return np.asarray(of[:, 0])
     low, middle, high = np.percentile(recorded, [0.5, 50.0, 99.5], axis=0)
     gaps = of - middle
-    return np.asarray(
-        (gaps / np.where(gaps > 0, np.maximum(high - middle, LEAST), np.minimum(low - middle, -LEAST))).max(
-            axis=1
-        )
-    )
-
-
-def _twist(
-    skeleton: Skeleton, local: Float[Array, "frames joints 4"], role: str, child: str
-) -> Float[Array, "frames"]:
-    """The twist of a limb about its own bone."""
-    bone = skeleton.offsets[skeleton.index(child)]
-    quaternion = local[:, skeleton.index(role)]
-    along = quaternion[:, 1:] @ (bone / max(float(np.linalg.norm(bone)), 1e-9))
-    turn = 2.0 * np.arctan2(along, quaternion[:, 0])
-    return np.asarray((turn + np.pi) % (2.0 * np.pi) - np.pi)
-
-
-def _deepest(skeleton: Skeleton, positions: Float[Array, "frames joints 3"]) -> Float[Array, "frames"]:
-    """Penetration of limbs, as capsules, into each other or the body."""
-    return np.maximum(np.max(list(depths(skeleton, positions).values()), axis=0), 0.0)
-
-
-def _off_balance(
-    skeleton: Skeleton,
-    positions: Float[Array, "frames joints 3"],
-    matrices: Float[Array, "frames joints 3 3"],
-) -> Float[Array, "frames"]:
-    """Horizontal distance of the centre of mass from the line between the feet."""
-    masses = segment_masses(skeleton)
-    centre = np.einsum("j,fja->fa", masses.fraction, positions) + np.einsum(
-        "j,fjab,jb->fa", masses.fraction, matrices, masses.centre
-    )
-    flat = np.array([1.0, 0.0, 1.0])
-    left, right = (positions[:, skeleton.index(f"{side}_foot")] * flat for side in SIDES)
-    return apart(left, right, centre * flat, centre * flat + 1e-9)
+    halves = np.where(gaps > 0, np.maximum(high - middle, LEAST), np.minimum(low - middle, -LEAST))
+    return np.asarray((gaps / halves).max(axis=1))

@@ -15,13 +15,13 @@ from jaxtyping import Float
 from poise import performer
 from poise.errors import InvalidValueError
 from poise.evaluation.methods import Learner, rows_by_method
-from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request
 from poise.evaluation.splits import Fold, load_split
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.solvers.calibration import calibrate
 from poise.solvers.solution import STRANGE
-from poise.types import Array, NamedProgress
+from poise.types import Array
 
 METHODS = ("gaussian-100", "style", "local")
 
@@ -98,14 +98,12 @@ def _check(request: Request) -> None:
         )
 
 
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return rows_by_method(request, progress, METHODS, partial(metrics, stride=request.options.stride))
-
-
 PROTOCOL = Protocol(
     "novelty",
     ABOUT["novelty"],
-    _run,
+    lambda request, progress: rows_by_method(
+        request, progress, METHODS, partial(metrics, stride=request.options.stride)
+    ),
     methods=(*METHODS, "gaussian-N", "any kind of model"),
     Options=EveryFrame,
     splits=SPLITS,

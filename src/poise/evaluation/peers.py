@@ -6,10 +6,10 @@ current pose, until every handle is within the tolerance or the loop ends.
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 from xml.etree import ElementTree as Xml
 
@@ -50,9 +50,7 @@ class Pinocchio:
 
         self._pin, self._model = pin, pinocchio_model(space)
         self._data = self._model.createData()
-        self._joints = [
-            self._model.getJointId(space.skeleton.names[space.skeleton.index(name)]) for name in handles
-        ]
+        self._joints = [self._model.getJointId(name) for name in _joints_of(space, handles)]
         self._rest = pin.neutral(self._model)
         self._rest[:3] = rest_root(space)
         self._jacobian = np.empty((3 * len(handles), self._model.nv))
@@ -88,11 +86,10 @@ class Placo:
         import placo
 
         with tempfile.TemporaryDirectory() as folder:
-            path = os.path.join(folder, "robot.urdf")
-            with open(path, "w", encoding="utf-8") as file:
-                file.write(urdf(space))
-            self._robot = placo.RobotWrapper(path, placo.Flags.ignore_collisions)
-        self._names = [space.skeleton.names[space.skeleton.index(name)] for name in handles]
+            path = Path(folder, "robot.urdf")
+            path.write_text(urdf(space), encoding="utf-8")
+            self._robot = placo.RobotWrapper(str(path), placo.Flags.ignore_collisions)
+        self._names = _joints_of(space, handles)
         self._solver = placo.KinematicsSolver(self._robot)
         self._solver.enable_joint_limits(False)
         self._solver.enable_velocity_limits(False)
@@ -130,12 +127,10 @@ class Mink:
 
         self._mink, model = mink, mujoco.MjModel.from_xml_string(mjcf(space))
         self._configuration = mink.Configuration(model)
-        names = [space.skeleton.names[space.skeleton.index(name)] for name in handles]
+        names = _joints_of(space, handles)
         self._bodies = [model.body(name).id for name in names]
-        self._tasks = [
-            mink.FrameTask(name, "body", position_cost=1.0, orientation_cost=0.0, lm_damping=0.0)
-            for name in names
-        ]
+        costs = {"position_cost": 1.0, "orientation_cost": 0.0, "lm_damping": 0.0}
+        self._tasks = [mink.FrameTask(name, "body", **costs) for name in names]
         self._rest = self._configuration.q.copy()
         self.reset()
 
@@ -164,18 +159,14 @@ class Pink:
         import pinocchio as pin
 
         self._pink, self._pin, model = pink, pin, pinocchio_model(space)
-        names = [space.skeleton.names[space.skeleton.index(name)] for name in handles]
+        names = _joints_of(space, handles)
         for name in names:
-            model.addFrame(
-                pin.Frame(
-                    f"{name} handle", model.getJointId(name), pin.SE3.Identity(), pin.FrameType.OP_FRAME
-                )
-            )
+            place = model.getJointId(name), pin.SE3.Identity(), pin.FrameType.OP_FRAME
+            model.addFrame(pin.Frame(f"{name} handle", *place))
         self._rest = pin.neutral(model)
         self._rest[:3] = rest_root(space)
-        self._tasks = [
-            pink.FrameTask(f"{name} handle", position_cost=1.0, orientation_cost=0.0) for name in names
-        ]
+        costs = {"position_cost": 1.0, "orientation_cost": 0.0}
+        self._tasks = [pink.FrameTask(f"{name} handle", **costs) for name in names]
         self._frames = [model.getFrameId(f"{name} handle") for name in names]
         self._configuration = pink.Configuration(model, model.createData(), self._rest)
 
@@ -189,15 +180,8 @@ class Pink:
         for _ in range(MOST_STEPS):
             if np.max(np.linalg.norm(self.points() - targets, axis=1)) <= TOLERANCE:
                 return
-            step = pink.solve_ik(
-                configuration,
-                self._tasks,
-                1.0,
-                "daqp",
-                damping=DAMPING["pink"],
-                limits=[],
-                safety_break=False,
-            )
+            settings = {"damping": DAMPING["pink"], "limits": [], "safety_break": False}
+            step = pink.solve_ik(configuration, self._tasks, 1.0, "daqp", **settings)
             configuration.integrate_inplace(step, 1.0)
 
     def points(self) -> Float[Array, "handles 3"]:
@@ -221,6 +205,10 @@ def installed() -> list[str]:
 def rest_root(space: PoseSpace) -> Float[Array, "3"]:
     """The root's position in the rest pose."""
     return np.asarray(space.skeleton.offsets[0])
+
+
+def _joints_of(space: PoseSpace, handles: Sequence[str]) -> list[str]:
+    return [space.skeleton.names[space.skeleton.index(name)] for name in handles]
 
 
 def pinocchio_model(space: PoseSpace) -> Any:

@@ -37,7 +37,7 @@ from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.solve import Solver
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 LOCAL = "local"
 DEFAULT_METHODS = (*BASELINES, PUBLISHED, LOCAL, "gaussian-100")
@@ -68,7 +68,7 @@ def evaluate_performance(
     markers: Sequence[str] = WITH_HEAD,
     stride: int = 1,
     joints: Joints = "all",
-    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row of metrics per method, over the test clips of all folds."""
     if stride < 1:
@@ -84,14 +84,12 @@ def evaluate_performance(
                 scores[name].add(recovery(clip, stride))
                 done += 1
                 progress(name, done, steps)
-    return [{"method": name, **_told(name, score.metrics())} for name, score in scores.items()]
-
-
-def _told(name: str, metrics: dict[str, float]) -> dict[str, float]:
-    """The applicable metrics of a method: without markers, no marker was reached."""
-    if name not in ORIENTATION_METHODS:
-        return metrics
-    return {key: value for key, value in metrics.items() if not key.startswith(("handle", "reached"))}
+    rows: list[Row] = [{"method": name, **score.metrics()} for name, score in scores.items()]
+    for row in rows:
+        if row["method"] in ORIENTATION_METHODS:  # without markers, no marker was reached
+            for key in [key for key in row if key.startswith(("handle", "reached"))]:
+                del row[key]
+    return rows
 
 
 SetUp = Callable[[Motion, dict[str, Handle]], tuple[PoseSpace, Reconstruction]]
@@ -104,49 +102,32 @@ def recover(set_up: SetUp, clip: Motion, markers: Sequence[str], *, stride: int 
     take = virtual_markers(clip, layout)
     poses, seconds, dimensions = reconstruct(take, stride)
     failed = int((~np.isfinite(poses).all(axis=1)).sum())
-    places, turns = space.frames_from_q(np.nan_to_num(poses))
     reached = space.points(np.nan_to_num(poses), space.handles(list(layout.values())))
-    truth = clip[::stride]
-    return Recovered(
-        space,
-        places,
-        turns,
-        truth.root_positions,
-        truth.rotations,
-        np.linalg.norm(reached - take.points[::stride], axis=-1),
-        seconds,
-        failed=failed,
-        dimensions=dimensions,
-    )
+    distances = np.linalg.norm(reached - take.points[::stride], axis=-1)
+    true = clip.root_positions[::stride], clip.rotations[::stride]
+    found = space.frames_from_q(np.nan_to_num(poses))
+    return Recovered(space, *found, *true, distances, seconds, failed=failed, dimensions=dimensions)
 
 
 def _learner(name: str, markers: Sequence[str]) -> Callable[[Sequence[Motion]], Recovery]:
     if name in ORIENTATION_METHODS:
         return ORIENTATION_METHODS[name]
-    from_markers = _marker_learner(name)
+    method = None if name in (*BASELINES, LOCAL, PUBLISHED) else method_named(name)
 
     def learn(train: Sequence[Motion]) -> Recovery:
-        set_up = from_markers(train)
+        if method is not None:
+            method.learn(train)
+            prior = getattr(method, "prior", None)
+            if prior is None:
+                raise InvalidValueError(f"{name} has no learned prior to perform with")
+            set_up = _solved(prior, Examples.of_motions(train))
+        elif name in BASELINES:
+            set_up = _baseline(name, Examples.of_motions(train))
+        elif name == LOCAL:
+            set_up = local_set_up(LocalPrior.learn(train))
+        else:
+            set_up = local_set_up(LocalPrior.learn(train, method=PUBLISHED), every_frame=True)
         return lambda clip, stride: recover(set_up, clip, markers, stride=stride)
-
-    return learn
-
-
-def _marker_learner(name: str) -> Callable[[Sequence[Motion]], SetUp]:
-    if name in BASELINES:
-        return lambda train: _baseline(name, Examples.of_motions(train))
-    if name == LOCAL:
-        return lambda train: local_set_up(LocalPrior.learn(train))
-    if name == PUBLISHED:
-        return lambda train: local_set_up(LocalPrior.learn(train, method=PUBLISHED), every_frame=True)
-    method = method_named(name)
-
-    def learn(train: Sequence[Motion]) -> SetUp:
-        method.learn(train)
-        prior = getattr(method, "prior", None)
-        if prior is None:
-            raise InvalidValueError(f"{name} has no learned prior to perform with")
-        return _solved(prior, Examples.of_motions(train))
 
     return learn
 
@@ -209,9 +190,8 @@ def _solved(prior: Prior, examples: Examples) -> SetUp:
         model = prior.on_body(clip.skeleton)
         body = examples.on_body(clip.skeleton)
         control = Control.of(body, body.space.handles(list(layout.values())))
-        solver = Solver(
-            model, [Position(handle, (0.0, 0.0, 0.0)) for handle in layout.values()], root="solved"
-        )
+        constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in layout.values()]
+        solver = Solver(model, constraints, root="solved")
         last = np.concatenate([np.zeros(ROOT_SIZE), model.mean])
 
         def answer(markers: Array) -> Array:
@@ -260,10 +240,6 @@ def recover_turned(
     return Recovered(performance.space, places, found, places, truth.rotations, unseen, seconds)
 
 
-def _local(performance: OrientationPerformance) -> _Answer:
-    return lambda orientations: performance.step(orientations).q
-
-
 def _nearest(performance: OrientationPerformance) -> _Answer:
     guide, examples = performance.guide, examples_of(performance.prior)
     assert guide is not None, "a local model follows sensors"
@@ -279,9 +255,7 @@ def _nearest(performance: OrientationPerformance) -> _Answer:
     return answer
 
 
-def _method(
-    answer: Callable[[OrientationPerformance], _Answer],
-) -> Callable[[Sequence[Motion]], Recovery]:
+def _method(answer: Callable[[OrientationPerformance], _Answer]) -> Callable[[Sequence[Motion]], Recovery]:
     def learn(train: Sequence[Motion]) -> Recovery:
         prior = LocalPrior.learn(train)
         return lambda clip, stride: recover_turned(prior, clip, stride, answer)
@@ -290,22 +264,15 @@ def _method(
 
 
 ORIENTATION_METHODS: Mapping[str, Callable[[Sequence[Motion]], Recovery]] = {
-    "orientations": _method(_local),
+    "orientations": _method(lambda performance: lambda turns: performance.step(turns).q),
     "orientations-nearest": _method(_nearest),
 }
 
 
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
+    methods, markers = request.methods or DEFAULT_METHODS, markers_for(request.split)
     return evaluate_performance(
-        request.folds(),
-        methods=request.methods or DEFAULT_METHODS,
-        markers=markers_for(request.split),
-        stride=request.options.stride,
-        joints=request.options.joints,
-        progress=progress,
+        request.folds(), methods=methods, markers=markers, progress=progress, **vars(request.options)
     )
 
 

@@ -13,30 +13,21 @@ from poise.evaluation.report import PROTOCOLS, Report, Request, Row, Step
 from poise.pictures.plots import Axes, LogFormatter, Plot
 
 PAPER_MS: Mapping[str, float] = {
-    "gaussian-10": 1.1,
-    "gaussian-100": 3.1,
-    "dls": 0.55,
-    "gp": 2.31,
-    "transpose": 0.33,
-    "style": 24.78,
-}
+    "gaussian-10": 1.1, "gaussian-100": 3.1, "dls": 0.55, "gp": 2.31, "transpose": 0.33, "style": 24.78,
+}  # fmt: skip
 """Huang et al. 2017, Table 1: average milliseconds on one core of a 2.93 GHz Xeon."""
 
 INK, GRID = "#1f2933", "#d9dfe6"
 LEARNED, FROM_DATA, CLASSIC, PEER = "#c2185b", "#e08e2b", "#4c78a8", "#9aa5b1"
 _SEARCHES = {
-    "coherent": LEARNED,
-    "coherent-exact": INK,
-    "graph": PEER,
-    "faiss": FROM_DATA,
-    "exhaustive": CLASSIC,
-}
+    "coherent": LEARNED, "coherent-exact": INK, "graph": PEER, "faiss": FROM_DATA, "exhaustive": CLASSIC,
+}  # fmt: skip
 IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
 def draw_report(
-    request: Request, report: Report, folder: Path, step: Step = lambda _what: None
+    request: Request, report: Report, folder: Path, step: Step = silent
 ) -> list[Path]:
     """All plots and pictures of a report, as PNG files in a folder."""
     protocol = PROTOCOLS[report.protocol]
@@ -96,10 +87,8 @@ def reduction_figure(report: Report) -> Plot:
     colours = {"local": LEARNED, "mixture": FROM_DATA, "pca": CLASSIC}
     for row in report.rows:
         method = str(row["method"])
-        curve = {
-            int(key.removeprefix("deg_at_")): float(row[key]) for key in row if key.startswith("deg_at_")
-        }
-        if curve:
+        given = [key for key in row if key.startswith("deg_at_")]
+        if curve := {int(key.removeprefix("deg_at_")): float(row[key]) for key in given}:
             colour = colours.get(method, PEER)
             axes.plot(*zip(*sorted(curve.items()), strict=True), "o-", color=colour, label=method)
     axes.axhline(1.0, color=INK, linewidth=0.8, linestyle=":")
@@ -116,9 +105,8 @@ def time_figure(report: Report) -> Plot:
     _bars(axes, report.rows, "ms_per_frame", "milliseconds per frame, one thread", log=True, labels=False)
     published = [PAPER_MS.get(str(row["method"])) for row in report.rows]
     known = [(ms, place) for place, ms in enumerate(published) if ms is not None]
-    axes.scatter(
-        *zip(*known, strict=True), marker="D", s=34, color="white", edgecolor=INK, zorder=3
-    ) if known else None
+    if known:
+        axes.scatter(*zip(*known, strict=True), marker="D", s=34, color="white", edgecolor=INK, zorder=3)
     smallest = min(float(row["ms_per_frame"]) for row in report.rows)
     largest = max(*(float(row["ms_per_frame"]) for row in report.rows), *(ms for ms, _ in known), 1.0)
     axes.set_xlim(0.4 * smallest, 3 * largest)
@@ -143,14 +131,12 @@ def speed_figure(report: Report) -> Plot:
         _bars(axes, report.rows, f"ms_{kind}", text, log=True, names=axes is left)
         for place, row in enumerate(report.rows):
             if float(row[f"reached_{kind}"]) < 0.995:
-                note = f"  {float(row[f'reached_{kind}']):.0%} reached"
+                note, coordinates = (
+                    f"  {float(row[f'reached_{kind}']):.0%} reached",
+                    ("axes fraction", "data"),
+                )
                 axes.annotate(
-                    note,
-                    (0.0, place),
-                    xycoords=("axes fraction", "data"),
-                    fontsize=7,
-                    va="center",
-                    color="white",
+                    note, (0.0, place), xycoords=coordinates, fontsize=7, va="center", color="white"
                 )
     return figure
 
@@ -161,16 +147,11 @@ def image_figure(report: Report) -> Plot:
     for method in dict.fromkeys(str(row["method"]) for row in report.rows):
         rows = sorted((row for row in report.rows if row["method"] == method), key=lambda row: row["points"])
         points, colour = [int(row["points"]) for row in rows], IMAGE_COLOURS.get(method, PEER)
-        left.plot(
-            points,
-            [row["mpjpe_root_cm"] for row in rows],
-            "o-",
-            color=colour,
-            label=f"{method}, from the root",
-        )
-        left.plot(
-            points, [row["mpjpe_cm"] for row in rows], "o:", color=colour, label=f"{method}, in the world"
-        )
+        for key, line, where in (
+            ("mpjpe_root_cm", "o-", "from the root"),
+            ("mpjpe_cm", "o:", "in the world"),
+        ):
+            left.plot(points, [row[key] for row in rows], line, color=colour, label=f"{method}, {where}")
         right.plot(points, [row["right_in_3"] for row in rows], "o-", color=colour, label=method)
     left.set(xlabel="points", ylabel="mean joint position error, cm", ylim=(0, None))
     right.set(xlabel="points", ylabel="right pose among the first three", ylim=(0, 1.02))
@@ -210,7 +191,13 @@ def markers_figure(report: Report) -> Plot:
     ):
         rows = [row for row in shown if (row["gap_s"] == 0) == to_the_end]
         for method in dict.fromkeys(str(row["method"]) for row in rows):
-            _curve(axes, [row for row in rows if row["method"] == method], key, method)
+            own = [row for row in rows if row["method"] == method]
+            places = sorted({float(row[key]) for row in own})
+            means = [np.mean([float(row["mean_mm"]) for row in own if row[key] == place]) for place in places]
+            colour = {**IMAGE_COLOURS, "pca": CLASSIC}.get(method, PEER)
+            axes.plot(places, means, "-", color=colour, label=method)
+            dots = [row[key] for row in own], [row["mean_mm"] for row in own]  # every take
+            axes.plot(*dots, ".", color=colour, markersize=4)
         axes.set_yscale("log")
         axes.yaxis.set_major_formatter("{x:g}")
         axes.yaxis.set_minor_formatter(LogFormatter(minor_thresholds=(2, 0.5)))  # none over many decades
@@ -222,15 +209,6 @@ def markers_figure(report: Report) -> Plot:
     right.xaxis.set_major_formatter("{x:g}")
     left.legend(frameon=False, fontsize=8)
     return figure
-
-
-def _curve(axes: Axes, rows: Sequence[Row], key: str, method: str) -> None:
-    """The mean over takes, and every take as a dot."""
-    places = sorted({float(row[key]) for row in rows})
-    means = [np.mean([float(row["mean_mm"]) for row in rows if row[key] == place]) for place in places]
-    colour = {"style": LEARNED, "gaussian": FROM_DATA, "pca": CLASSIC}.get(method, PEER)
-    axes.plot(places, means, "-", color=colour, label=method)
-    axes.plot([row[key] for row in rows], [row["mean_mm"] for row in rows], ".", color=colour, markersize=4)
 
 
 def _bars(
@@ -254,10 +232,7 @@ def _bars(
     axes.set_yticks(np.arange(len(rows)), methods if names else [""] * len(rows))
     axes.set_ylim(len(rows) - 0.4, -0.8)
     axes.set_xlabel(label)
-    if log:
-        axes.set_xlim(0.3 * values.min(), 6 * values.max())
-    else:
-        axes.set_xlim(0, 1.15 * max(values.max(), _TINY))
+    axes.set_xlim((0.3 * values.min(), 6 * values.max()) if log else (0, 1.15 * max(values.max(), _TINY)))
     axes.grid(True, axis="x", color=GRID, linewidth=0.6)
 
 

@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
-from jaxtyping import Float
 
 from poise.errors import UnknownNameError
+from poise.evaluation.metrics import mean_degrees
 from poise.evaluation.published.subspaces import (
     COUNTS,
     Subspace,
@@ -20,14 +20,13 @@ from poise.evaluation.published.subspaces import (
     cluster_subspaces,
     principal_subspace,
 )
-from poise.evaluation.report import ABOUT, Protocol, Request, Row
+from poise.evaluation.report import ABOUT, Protocol, Row
 from poise.evaluation.splits import Fold
-from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.local.examples import Examples
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 Curve = dict[int, float]
 
@@ -44,33 +43,24 @@ def evaluate_reduction(
     folds: Sequence[Fold],
     *,
     methods: Sequence[str] = (),
-    progress: Callable[[str, int, int], None] = lambda _name, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method: the dimensions it needs for one degree, and its error at every dimension."""
     names = tuple(methods) or tuple(METHODS)
     for name in names:
         if name not in METHODS:
             raise UnknownNameError("method of reduction", name, METHODS)
-    clips = _distinct(folds)
+    clips = list({id(clip): clip for fold in folds for clip in (*fold.train, *fold.test)}.values())
     examples = Examples.of_motions(clips)
     rows: list[Row] = []
     for number, name in enumerate(names):
         progress(name, number, len(names))
-        rows.append({"method": name, **_summary(METHODS[name](examples, clips))})
+        curve = METHODS[name](examples, clips)
+        needed = [dimension for dimension, error in curve.items() if error <= ENOUGH]
+        missing = f"over {max(curve)}" if curve else "too large"
+        row: Row = {"method": name, "dimensions_for_1_deg": min(needed) if needed else missing}
+        rows.append(row | {f"deg_at_{dimension}": error for dimension, error in curve.items()})
     return rows
-
-
-def _summary(curve: Curve) -> dict[str, float | str]:
-    needed = [dimension for dimension, error in curve.items() if error <= ENOUGH]
-    missing = f"over {max(curve)}" if curve else "too large"
-    row: dict[str, float | str] = {"dimensions_for_1_deg": min(needed) if needed else missing}
-    return row | {f"deg_at_{dimension}": error for dimension, error in curve.items()}
-
-
-def _distinct(folds: Sequence[Fold]) -> list[Motion]:
-    """Every clip of a split once."""
-    clips = {id(clip): clip for fold in folds for clip in (*fold.train, *fold.test)}
-    return list(clips.values())
 
 
 def pca(examples: Examples, clips: Sequence[Motion]) -> Curve:
@@ -91,11 +81,20 @@ def mixture(examples: Examples, clips: Sequence[Motion]) -> Curve:
 def local(examples: Examples, clips: Sequence[Motion]) -> Curve:
     """A subspace per pose, with the number of nearest neighbours that leave-one-out finds best."""
     del clips
-    judged = _judged(examples)
-    subspaces = [_local_subspaces(examples.maps[_neighbours(examples.maps, int(k))]) for k in judged]
-    return {
-        b: _error(examples, judged, [by_dimension[b] for by_dimension in subspaces]) for b in LOCAL_DIMENSIONS
-    }
+    judged, maps = _judged(examples), examples.maps
+    best: list[dict[int, tuple[float, Subspace]]] = []
+    for pose in judged:
+        gaps = maps - maps[pose]
+        distances = np.einsum("ij,ij->i", gaps, gaps)
+        distances[pose] = np.inf
+        near = np.argpartition(distances, min(COUNTS[-1], len(distances) - 1))[: COUNTS[-1]]
+        own: dict[int, tuple[float, Subspace]] = {}
+        for _, whole, errors in candidates(maps[near[np.argsort(distances[near])]], LOCAL_DIMENSIONS[-1]):
+            for b in LOCAL_DIMENSIONS[: len(errors)]:
+                if b not in own or errors[b - 1] < own[b][0]:
+                    own[b] = float(errors[b - 1]), whole.cut(b)
+        best.append(own)
+    return {b: _error(examples, judged, [own[b][1] for own in best]) for b in LOCAL_DIMENSIONS}
 
 
 def gplvm(examples: Examples, clips: Sequence[Motion]) -> Curve:
@@ -108,7 +107,7 @@ def gplvm(examples: Examples, clips: Sequence[Motion]) -> Curve:
         q = np.concatenate([prior.space.q_from_frames(c.root_positions, c.rotations) for c in clips])
         q = q[:: max(1, len(q) // JUDGED)]
         found = np.stack([prior.pose_at(prior.place(one)[0]) for one in q])
-        curve[dimensions] = _degrees(found, q[:, ROOT_SIZE:])
+        curve[dimensions] = mean_degrees(found, q[:, ROOT_SIZE:])
     return curve
 
 
@@ -124,49 +123,15 @@ def _judged(examples: Examples) -> Array:
     return np.unique(np.linspace(0, len(examples) - 1, JUDGED).astype(int))
 
 
-def _neighbours(maps: Float[Array, "poses maps"], pose: int) -> Array:
-    """The nearest other poses, in order."""
-    gaps = maps - maps[pose]
-    distances = np.einsum("ij,ij->i", gaps, gaps)
-    distances[pose] = np.inf
-    near = np.argpartition(distances, min(COUNTS[-1], len(distances) - 1))[: COUNTS[-1]]
-    return near[np.argsort(distances[near])]
-
-
-def _local_subspaces(near: Float[Array, "neighbours maps"]) -> dict[int, Subspace]:
-    """For every dimension, the subspace of the number of neighbours with the least leave-one-out error."""
-    best: dict[int, tuple[float, Subspace]] = {}
-    for _, whole, errors in candidates(near, LOCAL_DIMENSIONS[-1]):
-        for b in LOCAL_DIMENSIONS[: len(errors)]:
-            if b not in best or errors[b - 1] < best[b][0]:
-                best[b] = float(errors[b - 1]), whole.cut(b)
-    return {b: subspace for b, (_, subspace) in best.items()}
-
-
 def _error(examples: Examples, judged: Array, subspaces: Sequence[Subspace]) -> float:
     found = np.stack([one.project(examples.maps[k]) for one, k in zip(subspaces, judged, strict=True)])
-    return _degrees(found, examples.maps[judged])
-
-
-def _degrees(found: Float[Array, "poses maps"], true: Float[Array, "poses maps"]) -> float:
-    """The mean angle between rotations about the same references."""
-    turned, meant = (
-        rotations.quaternion_from_expmap(maps.reshape(len(maps), -1, 3)) for maps in (found, true)
-    )
-    return float(np.degrees(rotations.geodesic_distance(turned, meant).mean()))
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return evaluate_reduction(request.folds(), methods=request.methods, progress=progress)
+    return mean_degrees(found, examples.maps[judged])
 
 
 PROTOCOL = Protocol(
     "reduction",
     ABOUT["reduction"],
-    _run,
+    lambda request, progress: evaluate_reduction(request.folds(), methods=request.methods, progress=progress),
     figures={"reduction": "reduction_figure"},
     methods=tuple(METHODS),
 )

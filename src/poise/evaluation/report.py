@@ -10,6 +10,7 @@ import os
 import platform
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
@@ -23,7 +24,7 @@ from poise.evaluation.metrics import Joints
 from poise.evaluation.splits import Fold, load_split, split_of_files
 from poise.formats.tables import Range
 from poise.registry import Registry
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 PERFORMER, FILES = "performer", "files"
 
@@ -159,13 +160,8 @@ class Report:
 
     def as_json(self) -> dict[str, object]:
         """The whole report, ready for JSON."""
-        return {
-            "protocol": self.protocol,
-            "split": self.split,
-            "machine": machine(),
-            "versions": versions(),
-            "rows": list(self.rows),
-        }
+        about: dict[str, object] = {"protocol": self.protocol, "split": self.split}
+        return about | {"machine": machine(), "versions": versions(), "rows": list(self.rows)}
 
     def write(self, path: Path) -> None:
         """As a JSON file."""
@@ -173,7 +169,7 @@ class Report:
         path.write_text(json.dumps(self.as_json(), indent=2, allow_nan=False) + "\n", encoding="utf-8")
 
 
-def evaluate(request: Request, progress: NamedProgress = lambda _what, _done, _all: None) -> Report:
+def evaluate(request: Request, progress: NamedProgress = silent) -> Report:
     """Run a protocol."""
     return Report(request.protocol, request.name, PROTOCOLS[request.protocol].run(request, progress))
 
@@ -186,27 +182,21 @@ PEERS = ("pybvh", "pin", "placo", "mink", "mujoco", "pin-pink", "daqp", "gpy", "
 
 def machine() -> str:
     """The processor, the number of cores, and the Python version."""
-    return f"{_processor()}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
+    cpuinfo, processor = Path("/proc/cpuinfo"), platform.processor() or platform.machine()
+    for line in cpuinfo.read_text(encoding="utf-8").splitlines() if cpuinfo.exists() else ():
+        if line.startswith("model name"):
+            processor = line.split(":", 1)[1].strip()
+            break
+    return f"{processor}, {os.cpu_count()} cores, {platform.system()}, Python {platform.python_version()}"
 
 
 def versions() -> dict[str, str]:
     """The installed versions of the packages in a measurement."""
     found = {}
     for package in (*MEASURED, *PEERS):
-        try:
+        with suppress(PackageNotFoundError):
             found[package] = version(package)
-        except PackageNotFoundError:
-            continue
     return found
-
-
-def _processor() -> str:
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
 
 
 def timed(

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import resource
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -25,21 +25,12 @@ from poise.evaluation.published.subspaces import principal_subspace, synthesize
 from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Report, Request, Row, Step
 from poise.evaluation.searches import ExactSearch, FaissSearch, GraphSearch, build_graph
 from poise.evaluation.splits import Fold
-from poise.library import (
-    CoherentSearch,
-    ExhaustiveSearch,
-    Found,
-    Poses,
-    QueryMetric,
-    Runs,
-    Search,
-    find_runs,
-)
+from poise.library import CoherentSearch, ExhaustiveSearch, Found, Poses, QueryMetric, Runs, Search, find_runs
 from poise.motion.edit import mirror, resample
 from poise.motion.motion import Motion
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 if TYPE_CHECKING:
     from poise.pictures.plots import Plot
@@ -47,11 +38,7 @@ if TYPE_CHECKING:
 _Tally = tuple[float, float, float, int, bool]
 
 METHODS = ("coherent", "coherent-exact", "graph", "faiss", "exhaustive")
-OVER_SIZES = (
-    "coherent",
-    "coherent-exact",
-    "faiss",
-)  # the default methods
+OVER_SIZES = ("coherent", "coherent-exact", "faiss")  # the default methods
 REMEMBERING = ("coherent", "coherent-exact", "graph")
 MARKERS = (
     *("left_hand", "right_hand", "left_foot", "right_foot", "left_upper_arm", "right_upper_arm"),
@@ -80,26 +67,19 @@ class _Searched:
 
     def search(self, method: str) -> tuple[Search, float]:
         """A search and the processor time of its construction."""
+        poses, rows = self.poses, self.rows
+        made: dict[str, Callable[[], Search]] = {
+            "coherent": lambda: CoherentSearch(find_runs(poses), rows),
+            "coherent-exact": lambda: CoherentSearch(find_runs(poses), rows, care=1.0),
+            "graph": lambda: GraphSearch(build_graph(poses), rows),
+            "faiss": lambda: FaissSearch(rows),
+            "exhaustive": lambda: ExhaustiveSearch(rows),
+        }
         begun = time.process_time()
-        search: Search
-        match method:
-            case "coherent":
-                search = CoherentSearch(find_runs(self.poses), self.rows)
-            case "coherent-exact":
-                search = CoherentSearch(find_runs(self.poses), self.rows, care=1.0)
-            case "graph":
-                search = GraphSearch(build_graph(self.poses), self.rows)
-            case "faiss":
-                search = FaissSearch(self.rows)
-            case _:
-                search = ExhaustiveSearch(self.rows)
-        return search, time.process_time() - begun
+        return made[method](), time.process_time() - begun
 
     def pose(
-        self,
-        found: Found,
-        markers: Float[Array, "handles 3"],
-        expected: Float[Array, "maps"] | None,
+        self, found: Found, markers: Float[Array, "handles 3"], expected: Float[Array, "maps"] | None
     ) -> Float[Array, "maps"]:
         """The pose synthesized from the found ones: a principal subspace, and Eq. 9 in it."""
         near = self.poses.maps[found.frames].astype(np.float64)
@@ -126,7 +106,7 @@ def evaluate_search(
     *,
     methods: Sequence[str] = (),
     stride: int = 1,
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method on the whole library, then on smaller and larger ones, there without the exhaustive search.
 
@@ -144,11 +124,9 @@ def evaluate_search(
     for done, size in enumerate(sizes):
         progress(f"library {size}", done, len(sizes))
         library, tests = _library(clips, performed, size)
-        wanted = (
-            methods or METHODS
-            if size == "whole"
-            else [method for method in methods or OVER_SIZES if method != "exhaustive"]
-        )
+        wanted = methods or METHODS
+        if size != "whole":
+            wanted = [method for method in methods or OVER_SIZES if method != "exhaustive"]
         rows += _measured(library, tests, wanted, size=size, stride=stride)
     return rows
 
@@ -161,7 +139,13 @@ def _library(
     others = [clip for number, clip in enumerate(clips) if number not in set(performed)]
     if size.endswith("of it"):
         others = others[:: round(1 / float(size.split()[0]))]
-    families = [[clip, *_copies(clip, size)] for clip in (*chosen, *others)]
+    families = [[clip] for clip in (*chosen, *others)]
+    for family in families:
+        clip = family[0]
+        if size in COPIED:
+            family.append(replace(mirror(clip), name=f"{clip.name} mirrored"))
+        if size == COPIED[-1] and len(clip) > 1:
+            family.append(replace(resample(clip, clip.fps / SLOW), fps=clip.fps, name=f"{clip.name} slow"))
     poses = Poses.of_motions([clip for family in families for clip in family])
     handles = poses.space.handles(MARKERS)
     metric = QueryMetric.balanced(poses, handles)
@@ -171,13 +155,6 @@ def _library(
         for number, clip in enumerate(chosen)
     ]
     return _Searched(poses, metric, handles, metric.rows(poses, handles), find_runs(poses)), tests
-
-
-def _copies(clip: Motion, size: str) -> Iterator[Motion]:
-    if size in COPIED:
-        yield replace(mirror(clip), name=f"{clip.name} mirrored")
-    if size == COPIED[-1] and len(clip) > 1:
-        yield replace(resample(clip, clip.fps / SLOW), fps=clip.fps, name=f"{clip.name} slow")
 
 
 def _measured(
@@ -190,9 +167,9 @@ def _measured(
 ) -> list[Row]:
     """The methods' rows on one library; all get the same queries, and the exact search leads."""
     exact = ExactSearch(library.runs, library.rows)
-    searches, seconds = {}, {}
+    searches, prepared = {}, {}
     for method in methods:
-        searches[method], seconds[method] = library.search(method)
+        searches[method], prepared[method] = library.search(method)
     for search in (exact, *searches.values()):  # nothing is compiled during the measurement
         for row in library.rows[:2]:
             search.nearest(row, NEIGHBOURS)
@@ -202,22 +179,39 @@ def _measured(
         for method, search in searches.items():  # one after the other, so that none clears another's caches
             search.forget()
             asked = moments if method in REMEMBERING else moments[::SPARED]
-            tallies[method] += [_tally(library, search, moment, same) for moment in asked]
-    return [
-        {**_row(method, size, library, np.array(tally)), "prepared_s": seconds[method]}
-        for method, tally in tallies.items()
-    ]
-
-
-def _tally(library: _Searched, search: Search, moment: _Moment, same: slice) -> _Tally:
-    begun = time.process_time()
-    found = search.nearest(moment.query, NEIGHBOURS, exclude=same)
-    took = time.process_time() - begun
-    lost = lost_of_mean = 0.0
-    if not np.array_equal(found.frames, moment.found.frames):
-        lost = _angle(library.pose(found, moment.markers, moment.expected) - moment.pose)
-        lost_of_mean = _angle(_mean(library.poses, found) - _mean(library.poses, moment.found))
-    return took, lost, lost_of_mean, found.visited, found.everywhere
+            for moment in asked:
+                begun = time.process_time()
+                found = search.nearest(moment.query, NEIGHBOURS, exclude=same)
+                took, lost, lost_of_mean = time.process_time() - begun, 0.0, 0.0
+                if not np.array_equal(found.frames, moment.found.frames):
+                    lost = _angle(library.pose(found, moment.markers, moment.expected) - moment.pose)
+                    means = (_mean(library.poses, one) for one in (found, moment.found))
+                    lost_of_mean = _angle(np.subtract(*means))
+                tallies[method].append((took, lost, lost_of_mean, found.visited, found.everywhere))
+    rows: list[Row] = []
+    for method, tally in tallies.items():
+        seconds, lost, lost_of_mean, visited, everywhere = np.array(tally).T
+        rows.append(
+            {
+                "method": method,
+                "library": size,
+                "size": len(library.poses),
+                "visited": float(visited.mean()),
+                "visited_share": float(visited.mean() / len(library.poses)),
+                "visited_max": float(visited.max()),
+                "deg_lost": float(lost.mean()),
+                "deg_lost_p95": float(np.percentile(lost, 95)),
+                "deg_lost_of_mean": float(lost_of_mean.mean()),
+                "ms_per_frame": float(1000 * seconds.mean()),
+                "ms_p95": float(1000 * np.percentile(seconds, 95)),
+                "ms_max": float(1000 * seconds.max()),
+                "searched_everywhere": int(everywhere.sum()),
+                "frames": len(tally),
+                "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+                "prepared_s": prepared[method],
+            }
+        )
+    return rows
 
 
 def _performance(
@@ -271,10 +265,8 @@ def graph_figure(step: GraphStep) -> Plot:
     from poise.evaluation import plots
 
     figure, panels = plots.panels("Poses in the two dimensions in which they vary most", columns=3)
-    before, linked = (
-        (step.before, plots.CLASSIC, "neighbours of the frame before"),
-        (step.linked, plots.LEARNED, "linked to them"),
-    )
+    before = (step.before, plots.CLASSIC, "neighbours of the frame before")
+    linked = (step.linked, plots.LEARNED, "linked to them")
     found = (step.found, plots.FROM_DATA, "found")
     layers = ((), (linked, before), (linked, before, found))
     for axes, shown in zip(panels, layers, strict=True):
@@ -296,36 +288,6 @@ def _angle(difference: Float[Array, "maps"]) -> float:
     return float(np.degrees(np.linalg.norm(difference.reshape(-1, 3), axis=-1).mean()))
 
 
-def _row(method: str, size: str, library: _Searched, tally: Float[Array, "frames 5"]) -> Row:
-    seconds, lost, lost_of_mean, visited, everywhere = tally.T
-    return {
-        "method": method,
-        "library": size,
-        "size": len(library.poses),
-        "visited": float(visited.mean()),
-        "visited_share": float(visited.mean() / len(library.poses)),
-        "visited_max": float(visited.max()),
-        "deg_lost": float(lost.mean()),
-        "deg_lost_p95": float(np.percentile(lost, 95)),
-        "deg_lost_of_mean": float(lost_of_mean.mean()),
-        "ms_per_frame": float(1000 * seconds.mean()),
-        "ms_p95": float(1000 * np.percentile(seconds, 95)),
-        "ms_max": float(1000 * seconds.max()),
-        "searched_everywhere": int(everywhere.sum()),
-        "frames": len(tally),
-        "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
-    }
-
-
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return evaluate_search(
-        request.folds(), methods=request.methods, stride=request.options.stride, progress=progress
-    )
-
-
 def _draw(request: Request, _report: Report, folder: Path, _step: Step) -> list[Path]:
     from poise.evaluation import plots
 
@@ -335,7 +297,9 @@ def _draw(request: Request, _report: Report, folder: Path, _step: Step) -> list[
 PROTOCOL = Protocol(
     "search",
     ABOUT["search"],
-    _run,
+    lambda request, progress: evaluate_search(
+        request.folds(), methods=request.methods, stride=request.options.stride, progress=progress
+    ),
     _draw,
     figures={"search": "search_figure"},
     methods=METHODS,

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float, Int
@@ -42,7 +42,7 @@ from poise.library.tensor_file import map_tensors, write_tensors
 from poise.schema import Indices, Numbers, Schema
 from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import read_only
-from poise.types import Array, Progress
+from poise.types import Array, Progress, silent
 
 PROBES = 64  # additional runs compared at every frame, to find better parts of the library over time
 _JUMP = 1.5  # times the usual distance: the motion has left the graph's reach
@@ -95,36 +95,36 @@ class GraphSearch(Search):
     def nearest(self, query: Float[Array, "columns"], count: int, *, exclude: slice | None = None) -> Found:
         """The nearest frames that the graph leads to."""
         asked = NearestQuery.of(self._rows, query, count, exclude)
-        found = self._walked(asked) if len(self._last) else None
+        visited, found = 0, None
+        if len(self._last):
+            self._stamp += 1
+            probes = (self._probed, self._probed + self._probes)
+            self._probed = probes[1] % len(self._seen)
+            marks = (self._stamp, self._seen, self._expanded)
+            visited = walk(
+                self._rows, self._runs, self._run_of, self._links, self._last, probes, marks,
+                asked.query, asked.weights, asked.excluded, asked.frames, asked.distances,
+            )  # fmt: skip
+            found = asked.found(visited)
         if found is None or not len(found.frames) or np.sqrt(found.distances[-1]) > _JUMP * self._usual:
-            found = self._everywhere(NearestQuery.of(self._rows, query, count, exclude), found)
-        self._remember(found)
-        return found
-
-    def _walked(self, asked: NearestQuery) -> Found:
-        self._stamp += 1
-        probes = (self._probed, self._probed + self._probes)
-        self._probed = probes[1] % len(self._seen)
-        visited = walk(
-            self._rows, self._runs, self._run_of, self._links, self._last, probes,
-            (self._stamp, self._seen, self._expanded), asked.query, asked.weights, asked.excluded,
-            asked.frames, asked.distances,
-        )  # fmt: skip
-        return asked.found(visited)
-
-    def _everywhere(self, asked: NearestQuery, walked: Found | None) -> Found:
-        visited = search_all_runs(
-            self._rows, self._runs, asked.query, asked.weights, asked.excluded, asked.frames, asked.distances
-        )
-        self._usual = np.inf  # the usual distance is estimated again from here
-        return asked.found(visited + (walked.visited if walked else 0), everywhere=True)
-
-    def _remember(self, found: Found) -> None:
+            asked = NearestQuery.of(self._rows, query, count, exclude)
+            visited += search_all_runs(
+                self._rows,
+                self._runs,
+                asked.query,
+                asked.weights,
+                asked.excluded,
+                asked.frames,
+                asked.distances,
+            )
+            self._usual = np.inf  # the usual distance is estimated again from here
+            found = asked.found(visited, everywhere=True)
         self._last = np.unique(self._run_of[found.frames])
         if len(found.frames):
             distance = float(np.sqrt(found.distances[-1]))
             known = np.isfinite(self._usual)
             self._usual = (1 - _FOLLOW) * self._usual + _FOLLOW * distance if known else distance
+        return found
 
 
 class FaissSearch(Search):
@@ -133,7 +133,14 @@ class FaissSearch(Search):
     def __init__(self, rows: Float[Array, "frames columns"]) -> None:
         self._rows = checked_rows(rows)
         self._exhaustive = ExhaustiveSearch(rows)
-        self._faiss = _faiss()
+        with suppress(ImportError):
+            import ezc3d  # noqa: F401 - it cannot write C3D files if it is loaded after faiss
+        try:
+            import faiss
+        except ImportError as error:
+            raise MissingExtraError("faiss-cpu", extra="library", purpose="searching with faiss") from error
+        faiss.omp_set_num_threads(1)
+        self._faiss: Any = faiss
         self._index = self._faiss.IndexFlatL2(rows.shape[1])
         self._index.add(self._rows)
 
@@ -141,27 +148,14 @@ class FaissSearch(Search):
         """The nearest frames."""
         if np.isnan(query).any():
             return self._exhaustive.nearest(query, count, exclude=exclude)
-        options = {} if exclude is None else {"params": self._without(exclude)}
-        distances, frames = self._index.search(
-            np.asarray(query, dtype=np.float32)[None], min(count, len(self._rows)), **options
-        )
+        options: dict[str, Any] = {}
+        if exclude is not None:
+            batch = self._faiss.IDSelectorRange(exclude.start, exclude.stop)
+            options["params"] = self._faiss.SearchParameters(sel=self._faiss.IDSelectorNot(batch))
+        asked = np.asarray(query, dtype=np.float32)[None]
+        distances, frames = self._index.search(asked, min(count, len(self._rows)), **options)
         present = frames[0] >= 0
         return Found(frames[0][present], distances[0][present], len(self._rows), everywhere=True)
-
-    def _without(self, exclude: slice) -> object:
-        batch = self._faiss.IDSelectorRange(exclude.start, exclude.stop)
-        return self._faiss.SearchParameters(sel=self._faiss.IDSelectorNot(batch))
-
-
-def _faiss() -> ModuleType:
-    with suppress(ImportError):
-        import ezc3d  # noqa: F401 - it cannot write C3D files if it is loaded after faiss
-    try:
-        import faiss
-    except ImportError as error:
-        raise MissingExtraError("faiss-cpu", extra="library", purpose="searching with faiss") from error
-    faiss.omp_set_num_threads(1)
-    return faiss
 
 
 # --- the neighbour graph ----------------------------------------------------------------------------------------------
@@ -230,48 +224,30 @@ def build_graph(
     poses: Poses,
     *,
     degree: int = DEGREE,
-    progress: Callable[[int, int], None] = lambda _done, _all: None,
+    progress: Progress = silent,
 ) -> NeighbourGraph:
     """Build the graph of a library's poses; all pairs of runs are compared tile by tile, without storing them."""
     if degree < 1:
         raise InvalidValueError(f"`degree` must be at least 1; got {degree}")
     runs = find_runs(poses)
-    rows = _compared(poses, runs)
-    columns = np.ascontiguousarray(rows.T)
-    nearest = np.empty((len(runs), degree), dtype=np.int32)
-    for first in range(0, len(runs), _TILE):
-        progress(first, len(runs))
-        tile = slice(first, min(first + _TILE, len(runs)))
-        _nearest_runs(rows[tile], columns, first, nearest[tile])
-    progress(len(runs), len(runs))
-    return NeighbourGraph(runs, *_joined(nearest))
-
-
-def _compared(poses: Poses, runs: Runs) -> Float[Array, "runs columns"]:
-    """The compared features of runs: joint angles and limb positions of their middle frames."""
     handles = poses.space.handles([role for role in LIMBS if role in poses.skeleton.roles])
-    middles = Poses(
-        poses.space,
-        poses.maps[runs.middles],
-        poses.roots[runs.middles],
-        poses.starts,
-        poses.names,
-        poses.rates,
-    )
-    return np.ascontiguousarray(QueryMetric.balanced(poses, handles).rows(middles, handles))
-
-
-def _joined(nearest: Int[Array, "runs degree"]) -> tuple[Int[Array, "runs_and_end"], Int[Array, "edges"]]:
-    """Neighbours and the runs before and after, as one list per run; -1 marks missing ones."""
-    count = len(nearest)
+    middles = replace(poses, maps=poses.maps[runs.middles], roots=poses.roots[runs.middles])
+    rows = np.ascontiguousarray(QueryMetric.balanced(poses, handles).rows(middles, handles))
+    columns, count = np.ascontiguousarray(rows.T), len(runs)
+    nearest = np.empty((count, degree), dtype=np.int32)
+    for first in range(0, count, _TILE):
+        progress(first, count)
+        tile = slice(first, min(first + _TILE, count))
+        _nearest_runs(rows[tile], columns, first, nearest[tile])
+    progress(count, count)
     numbers = np.arange(count, dtype=np.int32)
-    beside = np.stack([numbers + 1, numbers - 1], axis=1)
+    beside = np.stack([numbers + 1, numbers - 1], axis=1)  # the runs before and after are neighbours too
     whole = np.concatenate([beside, nearest], axis=1)
-    whole[(whole >= count) | (whole < 0)] = -1
+    whole[(whole >= count) | (whole < 0)] = -1  # a missing one
     repeated = (whole[:, 2:, None] == beside[:, None, :]).any(axis=-1)
     whole[:, 2:][repeated] = -1
     present = whole >= 0
-    return np.concatenate([[0], np.cumsum(present.sum(axis=1))]), whole[present]
+    return NeighbourGraph(runs, np.concatenate([[0], np.cumsum(present.sum(axis=1))]), whole[present])
 
 
 @compiled
@@ -302,7 +278,7 @@ def _nearest_runs(rows: Array, columns: Array, first: int, nearest: Array) -> No
         nearest[row] = found
 
 
-def graph_of(library: Library, *, progress: Progress = lambda _done, _all: None) -> NeighbourGraph:
+def graph_of(library: Library, *, progress: Progress = silent) -> NeighbourGraph:
     """The neighbour graph of all poses of a library, from its cache or built, which takes a while."""
     poses, place = library.poses, library.cache / GRAPH_FILE
     if place.is_file():

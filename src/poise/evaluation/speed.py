@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -30,7 +31,7 @@ from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Position
 from poise.solvers.problem import Settings
 from poise.solvers.solve import Model, Solver
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 OURS = ("dls", "transpose", "sdls", "ccd", "fabrik", "gaussian-10", "gaussian-100", "style", "universal")
 FIXED = "Spine1"  # with two spine joints instead of three, 20 joints and the root make 66 degrees of freedom
@@ -89,7 +90,7 @@ class Timing:
 def evaluate_speed(
     *,
     methods: Sequence[str] = (),
-    progress: Callable[[str, int, int], None] = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row per method and installed peer, with its times over pinocchio's where that is installed."""
     names = list(methods) if methods else [*OURS, *installed()]
@@ -101,18 +102,13 @@ def evaluate_speed(
     rows: list[Row] = []
     cold = _in_turns(contenders, cold_targets, is_cold=True, progress=progress)
     tracked = _in_turns(contenders, tracked_targets, is_cold=False, progress=progress)
-    for name in contenders:
-        rows.append(
-            {
-                "method": name,
-                "ms_cold": cold[name].milliseconds,
-                "ms_tracked": tracked[name].milliseconds,
-                "reached_cold": cold[name].reached,
-                "reached_tracked": tracked[name].reached,
-            }
-        )
+    for name, own in cold.items():
+        times: Row = {"method": name, "ms_cold": own.milliseconds, "ms_tracked": tracked[name].milliseconds}
+        rows.append(times | {"reached_cold": own.reached, "reached_tracked": tracked[name].reached})
     for peer in ("pinocchio", "placo"):
-        _add_ratios(rows, peer)
+        for beside in [row for row in rows if row["method"] == peer]:
+            for row, kind in product(rows, ("cold", "tracked")):
+                row[f"{kind}_over_{peer}"] = float(row[f"ms_{kind}"]) / float(beside[f"ms_{kind}"])
     return rows
 
 
@@ -160,30 +156,12 @@ def style(active: int) -> StylePrior:
     return StylePrior.learn(_walks(), dimensions=STYLE["dimensions"], active=active)
 
 
-def cost_of_clusters() -> tuple[Sequence[int], list[float]]:
-    """Milliseconds per cold pose against the number of clusters."""
-    return CLUSTERS, [_cold_milliseconds(prior(count), HANDLES) for count in CLUSTERS]
-
-
-def cost_of_active() -> tuple[Sequence[int], list[float]]:
-    """Milliseconds per cold pose of a style against its active poses."""
-    return ACTIVE_COUNTS, [_cold_milliseconds(style(count), HANDLES) for count in ACTIVE_COUNTS]
-
-
-def cost_of_handles(model: GaussianPrior | StylePrior) -> tuple[Sequence[int], list[float]]:
-    """Milliseconds per cold pose against the number of handles, spread over the body."""
-    return HANDLE_COUNTS, [_cold_milliseconds(model, _spread_handles(count)) for count in HANDLE_COUNTS]
-
-
 def walk(*, seed: int, speed: float = 1.35) -> Motion:
     """A walk of the performer with one joint fixed, for the 66 freedoms."""
     motion = performer.act("walk", seconds=SECONDS, fps=FPS, seed=seed, speed=speed)
     rotations = motion.rotations.copy()
     rotations[:, motion.skeleton.index(FIXED)] = (1.0, 0.0, 0.0, 0.0)
     return replace(motion, rotations=rotations)
-
-
-# --- private ---------------------------------------------------------------------------------------------------------
 
 
 def _walks() -> list[Motion]:
@@ -196,23 +174,17 @@ def _in_turns(
     targets: Float[Array, "targets handles 3"],
     *,
     is_cold: bool,
-    progress: Callable[[str, int, int], None],
+    progress: NamedProgress,
 ) -> dict[str, Timing]:
     """Run all on every slice of the targets, one slice after the other."""
-    slices = np.array_split(np.arange(len(targets)), SLICES)
     parts: dict[str, list[Timing]] = {name: [] for name in contenders}
-    for turn, own in enumerate(slices):
+    kind, total = "cold" if is_cold else "tracked", SLICES * len(contenders)
+    for turn, own in enumerate(np.array_split(np.arange(len(targets)), SLICES)):
         for number, (name, solver) in enumerate(contenders.items()):
-            progress(
-                f"{name}, {'cold' if is_cold else 'tracked'}",
-                turn * len(contenders) + number,
-                SLICES * len(contenders),
-            )
+            progress(f"{name}, {kind}", turn * len(contenders) + number, total)
             parts[name].append(_timed(solver, targets[own], is_cold=is_cold))
     return {
-        name: Timing(
-            np.concatenate([part.seconds for part in own]), np.concatenate([part.distances for part in own])
-        )
+        name: Timing(np.concatenate([p.seconds for p in own]), np.concatenate([p.distances for p in own]))
         for name, own in parts.items()
     }
 
@@ -231,13 +203,6 @@ def _timed(solver: Contender, targets: Float[Array, "targets handles 3"], *, is_
     return Timing(seconds, distances)
 
 
-def _add_ratios(rows: list[Row], peer: str) -> None:
-    found = [row for row in rows if row["method"] == peer]
-    for row in rows if found else ():
-        for kind in ("cold", "tracked"):
-            row[f"{kind}_over_{peer}"] = float(row[f"ms_{kind}"]) / float(found[0][f"ms_{kind}"])
-
-
 def _cold_milliseconds(model: GaussianPrior | StylePrior, handles: Sequence[Handle | str]) -> float:
     recorded = walk(seed=11)
     targets = targets_of(recorded, model.space.handles(handles))
@@ -253,27 +218,26 @@ def _spread_handles(count: int) -> list[Handle]:
     return [Handle(ordered[place], (0.0, 0.0, 0.05 * lap)) for lap, place in rounds]
 
 
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return evaluate_speed(methods=request.methods, progress=progress)
-
-
 def _draw(_request: Request, _report: Report, folder: Path, step: Step) -> list[Path]:
     """What poses cost against sizes."""
     from poise.evaluation import plots
 
-    measured: dict[str, Callable[[], tuple[Sequence[int], list[float]]]] = {
-        "clusters, gaussian": cost_of_clusters,
-        "handles, gaussian of 100 clusters": lambda: cost_of_handles(prior(100)),
-        "active poses, style": cost_of_active,
-        "handles, style of 100 active poses": lambda: cost_of_handles(style(100)),
+    measured: dict[str, tuple[Sequence[int], Callable[[int], float]]] = {
+        "clusters, gaussian": (CLUSTERS, lambda count: _cold_milliseconds(prior(count), HANDLES)),
+        "handles, gaussian of 100 clusters": (
+            HANDLE_COUNTS,
+            lambda count: _cold_milliseconds(prior(100), _spread_handles(count)),
+        ),
+        "active poses, style": (ACTIVE_COUNTS, lambda count: _cold_milliseconds(style(count), HANDLES)),
+        "handles, style of 100 active poses": (
+            HANDLE_COUNTS,
+            lambda count: _cold_milliseconds(style(100), _spread_handles(count)),
+        ),
     }
     curves = {}
-    for name, measure in measured.items():
+    for name, (sizes, cost) in measured.items():
         step(f"cost against {name}")
-        curves[name] = measure()
+        curves[name] = sizes, [cost(size) for size in sizes]
     return [plots.saved(plots.scaling_figure(curves), folder / "scaling.png")]
 
 
@@ -285,7 +249,7 @@ def _check(request: Request) -> None:
 PROTOCOL = Protocol(
     "speed",
     ABOUT["speed"],
-    _run,
+    lambda request, progress: evaluate_speed(methods=request.methods, progress=progress),
     _draw,
     figures={"speed": "speed_figure"},
     methods=(*OURS, *PEERS),

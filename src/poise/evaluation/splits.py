@@ -22,10 +22,8 @@ GAIT_DRAWS = (  # several such choices, with a test walk
     ("35_05 35_06 35_17 35_20", "35_02"),
     ("35_07 35_08 35_18 35_19", "35_02"),
 )
-OTHER_GAITS = (  # the same of another performer
-    ("16_16 16_58 16_36 16_56", "16_15"),
-    ("16_32 16_57 16_39 16_40", "16_15"),
-)
+# The same of another performer.
+OTHER_GAITS = (("16_16 16_58 16_36 16_56", "16_15"), ("16_32 16_57 16_39 16_40", "16_15"))
 MANY_GAITS = (  # nine walks and ten runs of four performers; the two draws share no clip
     (
         "07_01 07_02 16_15 16_31 16_47 35_01 35_02 35_05 35_28 "
@@ -41,40 +39,19 @@ MANY_GAITS = (  # nine walks and ten runs of four performers; the two draws shar
 # The next two were chosen by rule when the models were finished: of clips that CMU's index calls just "walk", "run" or
 # "run/jog", that are detected as such, and that no split above has, the first of 35, and the first of performers in
 # none of them.
-LATE_GAITS = (
-    ("35_10 35_11 35_21 35_23", "35_14"),
-    ("35_12 35_13 35_24 35_25", "35_14"),
-)
-NEW_GAITS = (
-    ("02_01 02_02 02_03 127_06", "10_04"),
-    ("05_01 06_01 127_07 127_08", "10_04"),
-)
+LATE_GAITS = (("35_10 35_11 35_21 35_23", "35_14"), ("35_12 35_13 35_24 35_25", "35_14"))
+NEW_GAITS = (("02_01 02_02 02_03 127_06", "10_04"), ("05_01 06_01 127_07 127_08", "10_04"))
 # Walks of 07 and runs of 09 and 35 in no split above, chosen when the dynamics had steps beside recorded ones.
-LAST_GAITS = (
-    ("07_04 07_05 09_07 09_08", "07_10"),
-    ("07_06 07_09 09_10 35_26", "07_10"),
-)
+LAST_GAITS = (("07_04 07_05 09_07 09_08", "07_10"), ("07_06 07_09 09_10 35_26", "07_10"))
 # Chosen when steps began beside recorded ones at two distances, before any model saw them: walks and runs of 16 that
 # turn or veer, and walks of 12 and 35 with runs of 16 that turn. None of these clips is in a split above.
-TURNING_GAITS = (
-    ("16_17 16_19 16_41 16_49", "16_15"),
-    ("16_18 16_20 16_42 16_50", "16_15"),
-)
-MIXED_GAITS = (
-    ("12_01 12_02 16_43 16_51", "16_15"),
-    ("35_15 35_16 16_44 16_52", "16_15"),
-)
+TURNING_GAITS = (("16_17 16_19 16_41 16_49", "16_15"), ("16_18 16_20 16_42 16_50", "16_15"))
+MIXED_GAITS = (("12_01 12_02 16_43 16_51", "16_15"), ("35_15 35_16 16_44 16_52", "16_15"))
 # Chosen when contacts at 30 Hz were no longer smoothed, before any model saw them: walks and runs of 16 that veer or
 # turn, walks of 12 and 113 with runs of 128; walks of 39 and 16 with runs of 127 and 78 that turn. No split above has
 # them.
-VEERING_GAITS = (
-    ("16_13 16_14 16_53 16_54", "16_15"),
-    ("12_03 113_25 128_02 128_03", "16_15"),
-)
-STRAY_GAITS = (
-    ("39_12 39_13 127_09 127_10", "16_15"),
-    ("16_25 16_26 78_09 78_10", "16_15"),
-)
+VEERING_GAITS = (("16_13 16_14 16_53 16_54", "16_15"), ("12_03 113_25 128_02 128_03", "16_15"))
+STRAY_GAITS = (("39_12 39_13 127_09 127_10", "16_15"), ("16_25 16_26 78_09 78_10", "16_15"))
 ACTIONS = (  # six actions, each of one performer
     ("07_01 07_02 07_03 07_04 07_05 07_06", "07_07 07_08 07_09 07_10"),  # walks
     ("14_02", "14_03"),  # boxing
@@ -118,8 +95,14 @@ def split_of_files(train: Sequence[Path], test: Sequence[Path], *, untrained: bo
         names = ", ".join(sorted(path.name for path in shared))
         raise InvalidValueError(f"a clip cannot be both trained and tested on; {names} is in both")
     clips = {path: read_motion(path) for path in (*train, *test)}
+    first = clips[train[0]].skeleton
     for path, clip in clips.items():
-        _check_topology(path, clip, train[0], clips[train[0]])
+        if not clip.skeleton.same_topology(first):
+            raise SkeletonError(
+                f"{path.name} has another skeleton than {train[0].name}: {len(clip.skeleton)} joints below "
+                f"{clip.skeleton.names[0]}, where {len(first)} below {first.names[0]} were expected; "
+                "one evaluation needs clips with the same joints below the same parents"
+            )
     return [Fold(tuple(clips[path] for path in train), tuple(clips[path] for path in test))]
 
 
@@ -131,39 +114,20 @@ def read_motion(path: Path) -> Motion:
     return motion
 
 
-def _check_topology(path: Path, clip: Motion, first_path: Path, first: Motion) -> None:
-    if not clip.skeleton.same_topology(first.skeleton):
-        raise SkeletonError(
-            f"{path.name} has another skeleton than {first_path.name}: {len(clip.skeleton)} joints below "
-            f"{clip.skeleton.names[0]}, where {len(first.skeleton)} below {first.skeleton.names[0]} were expected; "
-            "one evaluation needs clips with the same joints below the same parents"
-        )
-
-
 def _performer() -> list[Fold]:
     """Walks, boxing, throws and reaches of one performer; other seeds and speeds in the test."""
-    train = (
-        *_walks((1.0, 1.3, 1.6), seconds=4.0, seed=0),
-        *(
-            performer.act(action, fps=60, seed=seed)
-            for action in ("box", "throw", "reach")
-            for seed in (0, 1)
-        ),
-    )
-    test = (
-        *_walks((1.45,), seconds=2.0, seed=11),
-        *(performer.act(action, fps=60, seed=12) for action in ("box", "throw", "reach")),
-    )
-    return [Fold(train, test)]
+    others = ("box", "throw", "reach")
+    learned = [performer.act(action, fps=60, seed=seed) for action in others for seed in (0, 1)]
+    train = (*_walks((1.0, 1.3, 1.6), seconds=4.0, seed=0), *learned)
+    unseen = [performer.act(action, fps=60, seed=12) for action in others]
+    return [Fold(train, (*_walks((1.45,), seconds=2.0, seed=11), *unseen))]
 
 
 def performer_gaits() -> list[Fold]:
     """Two walks and two runs of one performer, and a walk at another speed for the test."""
     walks = _walks((1.2, 1.5), seconds=3.0, seed=0)
-    runs = tuple(
-        performer.act("run", speed=speed, seconds=2.0, fps=60, seed=seed)
-        for seed, speed in ((3, 2.8), (4, 3.3))
-    )
+    paces = ((3, 2.8), (4, 3.3))
+    runs = [performer.act("run", speed=speed, seconds=2.0, fps=60, seed=seed) for seed, speed in paces]
     return [Fold((*walks, *runs), _walks((1.35,), seconds=2.0, seed=11))]
 
 
@@ -215,7 +179,7 @@ def _everything() -> list[Fold]:
     """Every tenth clip against all the others: every subject is in the training data, no test clip is."""
     names = _found("*.bvh")
     kept = set(names[EVERY // 2 :: EVERY])
-    return against([name for name in names if name not in kept], sorted(kept))()
+    return [Fold(_clips([name for name in names if name not in kept]), _clips(sorted(kept)))]
 
 
 def _strangers(draws: Sequence[Sequence[str]] = STRANGERS) -> list[Fold]:

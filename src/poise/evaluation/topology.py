@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import permutations
 from pathlib import Path
 from typing import Annotated, cast
 
@@ -25,6 +26,7 @@ from jaxtyping import Bool, Float, Int
 from scipy.spatial.distance import cdist
 
 from poise.errors import InvalidValueError, UnknownNameError
+from poise.evaluation.metrics import mean_degrees
 from poise.evaluation.report import ABOUT, PERFORMER, Protocol, ProtocolOptions, Report, Request, Row, Step
 from poise.evaluation.splits import performer_gaits
 from poise.formats.tables import FieldError
@@ -38,7 +40,7 @@ from poise.priors.dynamics.sequences import RATE, Sequences, count_bodies, poses
 from poise.priors.dynamics.simulation import GUIDED, PLAIN, Inference, plan, simulate, start_points
 from poise.priors.dynamics.structure import MODELS, Structure
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.types import Array, NamedProgress
+from poise.types import Array, NamedProgress, silent
 
 RECORDED = "recorded, at 30 Hz"
 SHEET_POSES = 10
@@ -51,7 +53,7 @@ def evaluate_topology(
     *,
     methods: Sequence[str] = (),
     inference: Sequence[Inference] = (GUIDED,),
-    progress: NamedProgress = lambda _what, _done, _all: None,
+    progress: NamedProgress = silent,
 ) -> list[Row]:
     """A row of metrics per model and inference: the mean over choices of clips, and its spread.
 
@@ -63,7 +65,18 @@ def evaluate_topology(
             raise UnknownNameError("motion model", name, MODELS)
     found: dict[str, list[dict[str, float]]] = {RECORDED: []}
     for number, clips in enumerate(draws):
-        sequences = _checked(sequences_of(clips))
+        sequences = sequences_of(clips)
+        doing = sequences.activity_names
+        if len(doing) < 2:
+            raise InvalidValueError(
+                f"topology needs clips of two activities, such as walks and runs; found {doing}"
+            )
+        for name in doing:
+            if sequences.activities.count(name) < 2:
+                raise InvalidValueError(
+                    "topology needs two clips or more of every activity, to tell how much they differ; "
+                    f"there is one {name}"
+                )
         recorded = Recorded(sequences)
         for done, name in enumerate(names, start=number * len(names)):
             progress(name, done, len(draws) * len(names))
@@ -73,29 +86,13 @@ def evaluate_topology(
                 found.setdefault(called, []).append(measured(prior, recorded, inference=kind))
         found[RECORDED].append({"slide_cm_s": 100.0 * recorded.slide})
     progress(names[-1], len(draws) * len(names), len(draws) * len(names))
-    return [row for name, own in found.items() for row in _rows(name, own)]
-
-
-def _checked(sequences: Sequences) -> Sequences:
-    if len(sequences.activity_names) < 2:
-        raise InvalidValueError(
-            f"topology needs clips of two activities, such as walks and runs; found {sequences.activity_names}"
-        )
-    for name in sequences.activity_names:
-        if sequences.activities.count(name) < 2:
-            raise InvalidValueError(
-                f"topology needs two clips or more of every activity, to tell how much they differ; there is one {name}"
-            )
-    return sequences
-
-
-def _rows(name: str, draws: Sequence[dict[str, float]]) -> list[Row]:
-    """The mean of every metric over draws, and its standard deviation where there are several."""
-    values = {metric: [own[metric] for own in draws] for metric in draws[0]}
-    rows: list[Row] = [{"method": name, **{metric: float(np.mean(own)) for metric, own in values.items()}}]
-    if len(draws) > 1:
-        spread = {metric: float(np.std(own, ddof=1)) for metric, own in values.items()}
-        rows.append({"method": f"{name}, spread", **spread})
+    rows: list[Row] = []
+    for name, each in found.items():
+        values = {metric: [own[metric] for own in each] for metric in each[0]}
+        rows.append({"method": name, **{metric: float(np.mean(own)) for metric, own in values.items()}})
+        if len(each) > 1:
+            spread = {metric: float(np.std(own, ddof=1)) for metric, own in values.items()}
+            rows.append({"method": f"{name}, spread", **spread})
     return rows
 
 
@@ -116,9 +113,7 @@ def measured(prior: DynamicsPrior, recorded: Recorded, *, inference: Inference =
     sequences = recorded.sequences
     simulated = [
         measure_simulations(prior, recorded, first, second, inference=inference)
-        for first in prior.frames.activity_names
-        for second in prior.frames.activity_names
-        if first != second
+        for first, second in permutations(prior.frames.activity_names, 2)
     ]
     return {
         "deg_per_joint": reconstruction(prior, sequences),
@@ -135,11 +130,7 @@ def measured(prior: DynamicsPrior, recorded: Recorded, *, inference: Inference =
 def reconstruction(prior: DynamicsPrior, sequences: Sequences) -> float:
     """Mean angle, in degrees, between joints of training poses and the model's prediction at their latent points."""
     maps = prior.space.size - ROOT_SIZE
-    found, true = prior.predict_all(prior.latents)[:, :maps], sequences.y[:, :maps]
-    turned, recorded = (
-        rotations.quaternion_from_expmap(each.reshape(len(each), -1, 3)) for each in (found, true)
-    )
-    return float(np.degrees(rotations.geodesic_distance(turned, recorded).mean()))
+    return mean_degrees(prior.predict_all(prior.latents)[:, :maps], sequences.y[:, :maps])
 
 
 def roughness(prior: DynamicsPrior) -> float:
@@ -153,12 +144,9 @@ def phase_disagreement(prior: DynamicsPrior, sequences: Sequences) -> float:
     """Mean difference of phase, in degrees, between each point and its nearest one in every other sequence."""
     latents, frames, radians = prior.latents, prior.frames, sequences.phases["phase"]
     gaps = []
-    for own, (first, end) in enumerate(frames.bounds()):
-        for other, (from_, to) in enumerate(frames.bounds()):
-            if other != own:
-                distances = np.linalg.norm(latents[first:end, None] - latents[None, from_:to], axis=2)
-                nearest = from_ + distances.argmin(axis=1)
-                gaps.append(radians[first:end] - radians[nearest])
+    for (first, end), (from_, to) in permutations(frames.bounds(), 2):
+        distances = np.linalg.norm(latents[first:end, None] - latents[None, from_:to], axis=2)
+        gaps.append(radians[first:end] - radians[from_ + distances.argmin(axis=1)])
     turned = np.concatenate(gaps)
     return float(np.degrees(np.abs(np.remainder(turned + np.pi, 2.0 * np.pi) - np.pi).mean()))
 
@@ -283,24 +271,13 @@ def passing(prior: DynamicsPrior, recorded: Recorded, first: str, second: str, i
     frames = round(UNFORCED_SECONDS * RATE)
     paths = simulate(prior, x, before=before, frames=frames, rng=rng, inference=inference).latents
     inside = unsureness(prior, recorded.sequences, paths).max(axis=1) <= recorded.difference
-    return float(
-        np.mean(
-            [
-                bool(ok) and _passes(prior, recorded, path, second)
-                for ok, path in zip(inside, paths, strict=True)
-            ]
-        )
-    )
+    there, window = recorded.sequences.activity_names.index(second), np.ones(round(RATE)) / round(RATE)
 
+    def passes(path: Float[Array, "frames latent"]) -> bool:
+        like = recorded.sequences.activity_of[recorded.nearest(prior.motion_of(path))[1]] == there
+        return bool(np.any(np.convolve(like, window, mode="valid") >= ARRIVED))
 
-def _passes(
-    prior: DynamicsPrior, recorded: Recorded, path: Float[Array, "frames latent"], second: str
-) -> bool:
-    sequences = recorded.sequences
-    _, which = recorded.nearest(prior.motion_of(path))
-    like = sequences.activity_of[which] == sequences.activity_names.index(second)
-    window = np.convolve(like, np.ones(round(RATE)) / round(RATE), mode="valid")
-    return bool(np.any(window >= ARRIVED))
+    return float(np.mean([bool(ok) and passes(path) for ok, path in zip(inside, paths, strict=True)]))
 
 
 def unsureness(
@@ -363,9 +340,6 @@ def shakes_of(motion: Motion) -> Float[Array, "frames"]:
     return np.asarray(np.linalg.norm(accelerations(motion), axis=2).mean(axis=1))
 
 
-# --- the protocol --------------------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True)
 class TopologyOptions(ProtocolOptions):
     """How motion is simulated."""
@@ -380,14 +354,13 @@ class TopologyOptions(ProtocolOptions):
                 raise FieldError("inference", f"no inference {kind!r}; valid: {GUIDED}, {PLAIN}")
 
     @property
-    def kinds(self) -> list[str]:
+    def kinds(self) -> list[Inference]:
         """One by one."""
-        return [kind.strip() for kind in self.inference.split(",")]
+        return [cast(Inference, kind.strip()) for kind in self.inference.split(",")]
 
 
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    draws = [fold.train for fold in request.folds()]
-    kinds = [cast(Inference, kind) for kind in request.options.kinds]
+    draws, kinds = [fold.train for fold in request.folds()], request.options.kinds
     return evaluate_topology(draws, methods=request.methods, inference=kinds, progress=progress)
 
 
@@ -408,9 +381,8 @@ def _draw(request: Request, report: Report, folder: Path, step: Step) -> list[Pa
     first, second = sequences.activity_names[:2]
     for name, prior in priors.items():
         step(f"drawing {name}")
-        paths = {
-            f"{a} to {b}": transition_paths(prior, a, b)[0] for a, b in ((first, second), (second, first))
-        }
+        both = ((first, second), (second, first))
+        paths = {f"{a} to {b}": transition_paths(prior, a, b)[0] for a, b in both}
         files.append(save_picture(draw_latent_paths(prior, paths, title=name), folder / f"{name}.png"))
         moved = simulation(prior, activities=[second, first], seconds=5.0).motion
         sheet = contact_sheet(moved, poses=SHEET_POSES, title=f"{name}: {moved.name}", layout="row")

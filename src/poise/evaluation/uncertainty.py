@@ -17,7 +17,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.evaluation.methods import UNTRAINED, Learner, rows_by_method
-from poise.evaluation.report import ABOUT, EveryFrame, Protocol, Request, Row, names_from_text
+from poise.evaluation.report import ABOUT, EveryFrame, Protocol, names_from_text
 from poise.evaluation.splits import Fold
 from poise.formats.tables import Range
 from poise.motion.motion import Motion
@@ -25,7 +25,7 @@ from poise.priors.evidence import OF_OTHERS, held_out_of
 from poise.priors.prior import Prior
 from poise.solvers.calibration import HANDLES, OPEN, HeldFrames, calibrate
 from poise.solvers.uncertainty import Uncertainty
-from poise.types import Array, NamedProgress
+from poise.types import Array
 
 METHODS = ("gaussian-100", "style", "local", "universal")
 GROUPS = {
@@ -50,7 +50,7 @@ class Claims:
     gains: Float[Array, "suggested candidates"]  # metres of mean joint error, the suggested candidate first
     constant: Float[Array, "joints"] | None = None  # the deviations of held-out frames, if there are any
     attainable: Float[Array, "suggested 2"] | None = (
-        None  # gains of the best choice and of the best afterwards
+        None  # gains of the best choice, and of the best afterwards
     )
 
 
@@ -97,16 +97,10 @@ def measure(
             drawn.append(attainable(solution.uncertainty, candidates, rng))
     roles = {joint: role for role, joint in clip.skeleton.roles.items()}
     names = [name for name, moves in zip(clip.skeleton.names, frames.moving, strict=True) if moves]
-    return Claims(
-        tuple(group_of(roles.get(name, name)) for name in names),
-        np.array(errors),
-        np.array(deviations),
-        np.array(opened),
-        {share: np.array(found) for share, found in held.items()},
-        np.array(gains),
-        constant,
-        np.array(drawn),
-    )
+    groups = tuple(group_of(roles.get(name, name)) for name in names)
+    within = {share: np.array(found) for share, found in held.items()}
+    own = np.array(errors), np.array(deviations), np.array(opened)
+    return Claims(groups, *own, within, np.array(gains), constant, np.array(drawn))
 
 
 def group_of(name: str) -> str:
@@ -129,7 +123,12 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
     constant = np.vstack(
         [np.broadcast_to(own if p.constant is None else p.constant, p.errors.shape) for p in parts]
     )
-    nats, alike = (float(_nats(errors, claim)[opened].mean()) for claim in (deviations, constant))
+    log_density = []  # of positions in centimetres under an isotropic Gaussian, negative
+    for claim in (deviations, constant):
+        floored = np.maximum(claim, OPEN)
+        each = 3 * np.log(100 * floored) + 1.5 * np.log(2 * np.pi) + 0.5 * (errors / floored) ** 2
+        log_density.append(float(each[opened].mean()))
+    nats, alike = log_density
     found |= {
         "deviation_cm": 100 * float(deviations[opened].mean()),
         "error_cm": 100 * float(errors[opened].mean()),
@@ -151,12 +150,6 @@ def metrics(parts: Sequence[Claims]) -> dict[str, float]:
 def _constant(errors: Float[Array, "frames joints"]) -> Float[Array, "joints"]:
     """The best constant deviations for the errors."""
     return np.sqrt((errors**2).mean(axis=0) / 3)
-
-
-def _nats(errors: Array, deviations: Array) -> Array:
-    """Negative log density of positions, in centimetres, under an isotropic Gaussian."""
-    floored = np.maximum(deviations, OPEN)
-    return 3 * np.log(100 * floored) + 1.5 * np.log(2 * np.pi) + 0.5 * (errors / floored) ** 2
 
 
 @dataclass(frozen=True)
@@ -187,14 +180,12 @@ def claims(learn: Learner, folds: Sequence[Fold], options: UncertaintyOptions) -
     return metrics(parts)
 
 
-def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    return rows_by_method(request, progress, METHODS, partial(claims, options=request.options))
-
-
 PROTOCOL = Protocol(
     "uncertainty",
     ABOUT["uncertainty"],
-    _run,
+    lambda request, progress: rows_by_method(
+        request, progress, METHODS, partial(claims, options=request.options)
+    ),
     methods=(*METHODS, "gaussian-N", "any kind of model"),
     Options=UncertaintyOptions,
     untrained=UNTRAINED,

@@ -35,7 +35,6 @@ from poise.motion.world import facing_directions
 from poise.pictures.overlay import render_photo
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES
-from poise.skeleton.skeleton import Pose
 from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress
 from poise.vision.opencv import cv2
@@ -54,12 +53,8 @@ class VideoOptions(ProtocolOptions):
     """Options of the protocol."""
 
     recording: Annotated[str, "folder with videos/ and calibration/ of several cameras"] = ""
-    live: Annotated[bool, "each camera as a webcam instead: errors, shaking, and the time of every stage"] = (
-        False
-    )
-    simulated: Annotated[bool, "the detector's errors simulated on clips whose truth is known instead"] = (
-        False
-    )
+    live: Annotated[bool, "each camera as a webcam instead: errors, shaking, the time of every stage"] = False
+    simulated: Annotated[bool, "the detector's errors simulated on clips with known truth instead"] = False
     rendered: Annotated[bool, "pictures of the mannequin moving as clips with known truth instead"] = False
 
 
@@ -67,18 +62,24 @@ def run(request: Request, progress: NamedProgress) -> list[Row]:
     """For every person one row for every camera, calibrated, with its lens alone and unknown, and for every pair."""
     if request.options.simulated or request.options.rendered:
         return (rendered_rows if request.options.rendered else simulated_rows)(request, progress)
-    videos, file = _files(request.options.recording)
-    begun, rig = time.process_time(), load_rig(file)
+    folder = request.options.recording
+    videos = sorted((Path(folder) / "videos").glob("*.mp4")) if folder else []
+    files = [
+        path for path in sorted(Path(folder, "calibration").glob("*")) if path.suffix in (".toml", ".txt")
+    ]
+    if len(videos) < 2 or not files:
+        raise InvalidValueError(
+            f"a recording has videos/*.mp4 of two cameras or more, and calibration/; got {folder!r}; get one: {HOW}"
+        )
+    begun, rig = time.process_time(), load_rig(files[0])
     take = watch_videos([str(video) for video in videos], rig=rig, progress=progress)
     detecting = (time.process_time() - begun) / (take.people.frames * len(videos))
     truths = [capture(take, person=k + 1) for k in range(len(take.people.people))]
     if request.options.live:
         return live_rows(take, truths[0], progress)
     numbers = range(len(videos))
-    sets: list[tuple[tuple[int, ...], str]] = [
-        ((k,), known) for known in ("yes", "lens", "no") for k in numbers
-    ]
-    sets += [(pair, "yes") for pair in combinations(numbers, 2)]
+    alone = [((k,), known) for known in ("yes", "lens", "no") for k in numbers]
+    sets = [*alone, *((pair, "yes") for pair in combinations(numbers, 2))]
     rows: list[Row] = []
     for number, (chosen, known) in enumerate(sets):
         progress("comparing cameras", number, len(sets))
@@ -92,7 +93,17 @@ def run(request: Request, progress: NamedProgress) -> list[Row]:
             }  # fmt: skip
             if person in who:
                 begun, (own, exchanged) = time.process_time(), who[person]
-                found, watched = _captured(seen, own, chosen if seen is take else range(len(chosen)), known)
+                # Calibrated (`yes`), with the focal length alone (`lens`), or not.
+                which = chosen if seen is take else range(len(chosen))
+                watched, lens = (
+                    seen.people.watched(own, seen.cameras).of_cameras(which),
+                    seen.cameras[which[0]],
+                )
+                if known == "lens":
+                    watched = replace(watched, cameras=[level_camera(lens.size, lens.pinhole.focal_length)])
+                elif known == "no":
+                    watched = with_focal(replace(watched, cameras=[level_camera(lens.size)]))
+                found = capture_person(watched, known=known == "yes")
                 row["solving_ms"] = 1000.0 * (time.process_time() - begun) / len(found.motion)
                 row |= beside_detector(found, watched, truth.motion, truth.cameras[chosen[0]])
                 row |= {"height_m": found.motion.skeleton.height, "exchanged_frames": exchanged}
@@ -114,31 +125,6 @@ def followed(seen: VideoTake, truths: Sequence[MotionSolution]) -> dict[int, tup
             own = int(np.bincount(nearest).argmax())
             found[own] = number, int((nearest != own).sum())
     return found
-
-
-def _captured(
-    take: VideoTake, person: int, chosen: Sequence[int], known: str
-) -> tuple[MotionSolution, WatchedPerson]:
-    """The person as seen by some cameras, calibrated (`yes`), with the focal length alone (`lens`), or not."""
-    watched = take.people.watched(person, take.cameras).of_cameras(chosen)
-    lens = take.cameras[chosen[0]]
-    if known == "lens":
-        watched = replace(watched, cameras=[level_camera(lens.size, lens.pinhole.focal_length)])
-    elif known == "no":
-        watched = with_focal(replace(watched, cameras=[level_camera(lens.size)]))
-    return capture_person(watched, known=known == "yes"), watched
-
-
-def _files(folder: str) -> tuple[list[Path], Path]:
-    videos = sorted((Path(folder) / "videos").glob("*.mp4")) if folder else []
-    cameras = [
-        path for path in sorted((Path(folder) / "calibration").glob("*")) if path.suffix in (".toml", ".txt")
-    ]
-    if len(videos) < 2 or not cameras:
-        raise InvalidValueError(
-            f"a recording has videos/*.mp4 of two cameras or more, and calibration/; got {folder!r}; get one: {HOW}"
-        )
-    return videos, cameras[0]
 
 
 # --- errors of a body seen by cameras --------------------------------------------------------------------------------
@@ -234,19 +220,30 @@ def live_rows(take: VideoTake, truth: MotionSolution, progress: NamedProgress) -
     numbers = [*there, *there[-2:0:-1]]
     for camera, video in enumerate(take.videos):
         progress("as a webcam", camera, len(take.videos))
-        small = [_small(picture) for picture in pictures_of(take, camera)]
+        small = []
+        for picture in pictures_of(take, camera):
+            scale = SIDE / max(picture.shape[:2])
+            resized = cv2().resize(picture, None, fx=scale, fy=scale, interpolation=cv2().INTER_AREA)
+            small.append(np.asarray(resized))
         live = WebcamPerformance()
         frames, spent, waited = _performed(live, [small[k] for k in numbers])
         assert live.measured is not None
         own, measured = motion_of(frames, FPS), live.measured.cameras[0]
-        true = _chosen(truth.motion, numbers[-len(frames) :])
-        row = compared(own, measured, true, truth.cameras[camera])
-        shaking = {"shaking_live_mm": _shaking_live(small[0]), "shaking_file_mm": _shaking_in_file(small[0])}
+        chosen, whole = numbers[-len(frames) :], truth.motion
+        true = Motion(whole.skeleton, FPS, whole.root_positions[chosen], whole.rotations[chosen])
+        row = {"cameras": Path(video).stem, **compared(own, measured, true, truth.cameras[camera])}
+        rng = np.random.default_rng(0)
+        noisy = [small[0] + rng.normal(0.0, NOISE, small[0].shape) for _ in range(round(STILL * FPS))]
+        still = [np.clip(picture, 0, 255).astype(np.uint8) for picture in noisy]
+        row["shaking_live_mm"] = _shaking(motion_of(_performed(WebcamPerformance(), still)[0], FPS))
+        views, count = watch_people([Step(k / FPS, (one,)) for k, one in enumerate(still)], ["still"])
+        size = (small[0].shape[1], small[0].shape[0])
+        lens = LensCamera("camera", level_camera(size), size, np.array(STRAIGHT))
+        watched = people_of(views, count, FPS).watched(0, [lens])
+        row["shaking_file_mm"] = _shaking(capture_person(watched, known=False).motion)  # all solved together
         finding, solving = (1000.0 * float(part) for part in np.median(spent, axis=0))
-        rows.append(
-            {"cameras": Path(video).stem, **row, **shaking, "finding_ms": finding, "solving_ms": solving}
-        )
-        rows[-1] |= {"bodies_a_second": 1000.0 / (finding + solving), "picture_to_pose_ms": 1000.0 * waited}
+        row |= {"finding_ms": finding, "solving_ms": solving, "bodies_a_second": 1000.0 / (finding + solving)}
+        rows.append(row | {"picture_to_pose_ms": 1000.0 * waited})
     return rows
 
 
@@ -263,42 +260,10 @@ def _performed(live: WebcamPerformance, pictures: Pictures) -> tuple[list[Perfor
     return frames, np.array(spent), float(np.median(waited))
 
 
-def _shaking_live(picture: UInt8[Array, "height width 3"]) -> float:
-    frames, _, _ = _performed(WebcamPerformance(), _still(picture))
-    return _shaking(motion_of(frames, FPS))
-
-
-def _shaking_in_file(picture: UInt8[Array, "height width 3"]) -> float:
-    """The same pictures, all solved together."""
-    pictures, size = _still(picture), (picture.shape[1], picture.shape[0])
-    views, count = watch_people([Step(k / FPS, (one,)) for k, one in enumerate(pictures)], ["still"])
-    people = people_of(views, count, FPS)
-    lens = LensCamera("camera", level_camera(size), size, np.array(STRAIGHT))
-    return _shaking(capture_person(people.watched(0, [lens]), known=False).motion)
-
-
-def _still(picture: UInt8[Array, "height width 3"]) -> Pictures:
-    rng = np.random.default_rng(0)
-    return [
-        np.clip(picture + rng.normal(0.0, NOISE, picture.shape), 0, 255).astype(np.uint8)
-        for _ in range(round(STILL * FPS))
-    ]
-
-
 def _shaking(motion: Motion) -> float:
     """Jitter of a still person's joints around their mean, rms in millimetres, over the second half."""
     places = np.asarray(motion.positions)[len(motion) // 2 :]
     return 1000.0 * float(np.sqrt(np.square(places - places.mean(axis=0)).sum(axis=-1).mean()))
-
-
-def _small(picture: UInt8[Array, "height width 3"]) -> UInt8[Array, "rows columns 3"]:
-    scale = SIDE / max(picture.shape[:2])
-    return np.asarray(cv2().resize(picture, None, fx=scale, fy=scale, interpolation=cv2().INTER_AREA))
-
-
-def _chosen(motion: Motion, frames: Sequence[int]) -> Motion:
-    chosen = list(frames)
-    return Motion(motion.skeleton, FPS, motion.root_positions[chosen], motion.rotations[chosen])
 
 
 # --- simulated and rendered takes ------------------------------------------------------------------------------------
@@ -330,22 +295,22 @@ def _rows(request: Request, progress: NamedProgress, watch: Watch) -> list[Row]:
     clips = [clip for fold in request.folds() for clip in fold.test]
     rows: list[Row] = []
     for number, clip in enumerate(clips):
-        motion = _part(clip)
+        stride = max(1, round(clip.fps / FPS))
+        first = np.arange(0, len(clip), stride)[: round(SECONDS * FPS)]
+        motion = Motion(clip.skeleton, clip.fps / stride, clip.root_positions[first], clip.rotations[first])
         for view in VIEWS:
             progress("watching clips", len(rows), len(clips) * len(VIEWS))
             cameras = [_camera(motion, degrees) for degrees in view]
             seen, share = watch(motion, cameras, np.random.default_rng(number))
             row: Row = {"clip": clip.name, "cameras": "+".join(f"{degrees:g}" for degrees in view)}
             row["found_percent"] = 100.0 * share
-            rows.append(row if seen is None else row | _errors_of(seen, motion, cameras))
+            if seen is not None:
+                known = len(cameras) > 1
+                if not known:
+                    seen = with_focal(replace(seen, cameras=[level_camera(SIZE)]))
+                row |= beside_detector(capture_person(seen, known=known), seen, motion, cameras[0])
+            rows.append(row)
     return rows
-
-
-def _errors_of(seen: WatchedPerson, motion: Motion, cameras: Sequence[Camera]) -> Row:
-    known = len(cameras) > 1
-    if not known:
-        seen = with_focal(replace(seen, cameras=[level_camera(SIZE)]))
-    return beside_detector(capture_person(seen, known=known), seen, motion, cameras[0])
 
 
 def as_rendered(
@@ -353,10 +318,11 @@ def as_rendered(
 ) -> tuple[WatchedPerson | None, float]:
     """What the detector finds in pictures of the mannequin; nobody where it is seen in too few of them."""
     lenses = [LensCamera(f"camera {k}", one, SIZE, np.array(STRAIGHT)) for k, one in enumerate(cameras)]
-    steps = [
-        Step(k / motion.fps, tuple(_picture(motion[k], camera) for camera in cameras))
-        for k in range(len(motion))
-    ]
+    steps = []
+    for k in range(len(motion)):
+        photos = [render_photo(motion[k], camera, SIZE).convert("RGB") for camera in cameras]
+        pictures = (np.ascontiguousarray(np.asarray(photo)[:, :, ::-1]) for photo in photos)
+        steps.append(Step(k / motion.fps, tuple(pictures)))
     views, count = watch_people(steps, [lens.name for lens in lenses])
     longest = [max((len(track) for track in view.tracks.values()), default=0) for view in views]
     share = min(longest) / count
@@ -364,10 +330,6 @@ def as_rendered(
         return None, share
     people = people_of(views, count, motion.fps, lenses)
     return people.watched(0, lenses), share
-
-
-def _picture(pose: Pose, camera: Camera) -> UInt8[Array, "rows columns 3"]:
-    return np.ascontiguousarray(np.asarray(render_photo(pose, camera, SIZE).convert("RGB"))[:, :, ::-1])
 
 
 def as_detected(motion: Motion, cameras: Sequence[Camera], rng: np.random.Generator) -> WatchedPerson:
@@ -378,32 +340,21 @@ def as_detected(motion: Motion, cameras: Sequence[Camera], rng: np.random.Genera
     hips = places[:, [INDEX["left_hip"], INDEX["right_hip"]]].mean(axis=1, keepdims=True)
     counts = (len(motion), len(cameras), len(NAMES))
     pixels = np.stack([camera.project(places) for camera in cameras], axis=1)
-    shapes = np.stack([(places - hips) @ camera.rotation.T for camera in cameras], axis=1) * (
-        1.0,
-        1.0,
-        1.0 / DEPTH,
-    )
+    shapes = np.stack([(places - hips) @ camera.rotation.T for camera in cameras], axis=1)
+    shapes = shapes * (1.0, 1.0, 1.0 / DEPTH)
     away = np.stack([np.linalg.norm(hips[:, 0] - camera.centre, axis=1) for camera in cameras], axis=1)
     sides = SQUARE * motion.skeleton.height * np.array([camera.focal_length for camera in cameras]) / away
-    pixels += sides[..., None, None] * _errors(
-        (*counts, 2), motion.fps, (STAYS, STAYS), (CHANGES, CHANGES), rng
-    )
-    shapes += _errors((*counts, 3), motion.fps, SHAPE_STAYS, SHAPE_CHANGES, rng)
+
+    def errors(axes: int, stays: Sequence[float], changes: Sequence[float]) -> Float[Array, "..."]:
+        """Errors with a constant part and a part that is correlated from frame to frame, with these deviations."""
+        kept, found = np.exp(-1.0 / (MEMORY * motion.fps)), rng.normal(size=(*counts, axes))
+        for frame in range(1, len(found)):
+            found[frame] = kept * found[frame - 1] + np.sqrt(1.0 - kept**2) * found[frame]
+        return np.asarray(stays * rng.normal(size=found.shape[1:]) + changes * found)
+
+    pixels += sides[..., None, None] * errors(2, (STAYS, STAYS), (CHANGES, CHANGES))
+    shapes += errors(3, SHAPE_STAYS, SHAPE_CHANGES)
     return WatchedPerson(cameras, pixels, np.full(counts, 0.9), shapes, sides, motion.fps)
-
-
-def _errors(
-    shape: tuple[int, ...],
-    fps: float,
-    stays: Sequence[float],
-    changes: Sequence[float],
-    rng: np.random.Generator,
-) -> Float[Array, "..."]:
-    """Errors with a constant part and a part that is correlated from frame to frame, with these deviations."""
-    kept, found = np.exp(-1.0 / (MEMORY * fps)), rng.normal(size=shape)
-    for frame in range(1, len(found)):
-        found[frame] = kept * found[frame - 1] + np.sqrt(1.0 - kept**2) * found[frame]
-    return np.asarray(stays * rng.normal(size=shape[1:]) + changes * found)
 
 
 def _camera(motion: Motion, degrees: float) -> Camera:
@@ -414,13 +365,6 @@ def _camera(motion: Motion, degrees: float) -> Camera:
     x, z = (float(value) for value in middle[[0, 2]] + away * np.array([np.sin(turn), np.cos(turn)]))
     target = (float(middle[0]), float(middle[1]), float(middle[2]))
     return Camera.looking_at(target, eye=(x, 1.5, z), size=SIZE, field_of_view=FIELD)
-
-
-def _part(clip: Motion) -> Motion:
-    """The first seconds of a clip."""
-    stride = max(1, round(clip.fps / FPS))
-    chosen = np.arange(0, len(clip), stride)[: round(SECONDS * FPS)]
-    return Motion(clip.skeleton, clip.fps / stride, clip.root_positions[chosen], clip.rotations[chosen])
 
 
 PROTOCOL = Protocol("video", ABOUT["video"], run, Options=VideoOptions)

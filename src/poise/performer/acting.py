@@ -91,10 +91,10 @@ def acted(
     root, rotations = pose(body, targets)
     origin = Origin(format="performer", units_reason="made in metres", frames_in_file=len(root))
     title = f"{action} ({manner.name}, {body.name})"
-    contacts = {}
+    touching: dict[str, Array] = {}
     for side, foot in targets.feet.items():
-        contacts |= {f"{side}_heel": foot.heel_down, f"{side}_ball": foot.ball_down}
-    return ActedMotion(Motion(body.skeleton, stage.fps, root, rotations, title, origin), contacts)
+        touching |= {f"{side}_heel": foot.heel_down, f"{side}_ball": foot.ball_down}
+    return ActedMotion(Motion(body.skeleton, stage.fps, root, rotations, title, origin), touching)
 
 
 def _named(kind: str, name: str, registry: Mapping[str, Named]) -> Named:

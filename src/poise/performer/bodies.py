@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 
@@ -39,6 +40,10 @@ class Proportions:
     def head(self) -> float:
         """From the top of the neck to the crown."""
         return 1.0 - (self.ankle_height + self.shank + self.thigh + self.trunk + self.neck)
+
+
+def _length(name: str, doc: str) -> Any:
+    return property(lambda body: body.height * getattr(body.proportions, name), doc=doc)
 
 
 @dataclass(frozen=True)
@@ -95,40 +100,18 @@ class Body:
         orders = tuple("" if name.endswith("_end") else "ZXY" if name == "Hips" else "ZYX" for name in names)
         return Skeleton(tuple(names), np.array(parents), offsets, orders)
 
-    @property
-    def thigh(self) -> float:
-        """Hip to knee, in metres."""
-        return self.height * self.proportions.thigh
-
-    @property
-    def shank(self) -> float:
-        """Knee to ankle, in metres."""
-        return self.height * self.proportions.shank
+    thigh = _length("thigh", "Hip to knee, in metres.")
+    shank = _length("shank", "Knee to ankle, in metres.")
+    upper_arm = _length("upper_arm", "Shoulder to elbow, in metres.")
+    forearm = _length("forearm", "Elbow to wrist, in metres.")
+    hand = _length("hand", "Wrist to fingertips, in metres.")
+    ankle_height = _length("ankle_height", "The ankle above the sole of a flat foot, in metres.")
+    _foot = _length("foot", "The sole, in metres.")
 
     @property
     def leg(self) -> float:
         """Hip to ankle with a straight knee, in metres."""
         return self.thigh + self.shank
-
-    @property
-    def upper_arm(self) -> float:
-        """Shoulder to elbow, in metres."""
-        return self.height * self.proportions.upper_arm
-
-    @property
-    def forearm(self) -> float:
-        """Elbow to wrist, in metres."""
-        return self.height * self.proportions.forearm
-
-    @property
-    def hand(self) -> float:
-        """Wrist to fingertips, in metres."""
-        return self.height * self.proportions.hand
-
-    @property
-    def ankle_height(self) -> float:
-        """The ankle above the sole of a flat foot, in metres."""
-        return self.height * self.proportions.ankle_height
 
     @property
     def hip_height(self) -> float:
@@ -154,10 +137,6 @@ class Body:
     def toe_tip(self) -> Array:
         """The front of the sole, from the base of the toes, in the toes' frame."""
         return read_only([0.0, -self.height * _BALL_HEIGHT, self._foot * (1.0 - _BALL_FROM_HEEL)])
-
-    @property
-    def _foot(self) -> float:
-        return self.height * self.proportions.foot
 
 
 _HIPS_ABOVE_HIP_JOINTS = 0.012  # fraction of height

@@ -184,14 +184,6 @@ def with_heels_raised(body: Body, targets: BodyTargets) -> BodyTargets:
     return targets
 
 
-def arm_rotation(arm: Arm, frames: int) -> Float[Array, "frames 4"]:
-    """A left upper arm's rotation in the shoulder's frame, from its angles."""
-    zero = np.zeros(frames)
-    raised = np.stack([zero - arm.flexion, zero + arm.abduction - np.pi / 2, zero + arm.twist], axis=-1)
-    carried = rot.quaternion_from_euler((zero - arm.across)[:, None], "Y")
-    return rot.multiply(carried, rot.quaternion_from_euler(raised, "XZX"))
-
-
 def _within_reach(body: Body, targets: BodyTargets, pelvis_rotation: Array) -> Float[Array, "frames 3"]:
     """The pelvis lowered, smoothly, until both legs reach their ankles."""
     root = np.array(targets.pelvis)
@@ -210,10 +202,12 @@ def _within_reach(body: Body, targets: BodyTargets, pelvis_rotation: Array) -> F
 
 
 def _posed_arm(body: Body, side: str, arm: Arm, chest: Array, chest_rotation: Array) -> dict[str, Array]:
-    frames, zero = len(chest), np.zeros(len(chest))
+    zero = np.zeros(len(chest))
     lifted = np.stack([zero - arm.shoulder_forward, zero + arm.shoulder_up], axis=-1)
     girdle = rot.quaternion_from_euler(lifted, "YZ")
-    upper, elbow = arm_rotation(arm, frames), zero + arm.elbow
+    raised = np.stack([zero - arm.flexion, zero + arm.abduction - np.pi / 2, zero + arm.twist], axis=-1)
+    around = rot.quaternion_from_euler((zero - arm.across)[:, None], "Y")
+    upper, elbow = rot.multiply(around, rot.quaternion_from_euler(raised, "XZX")), zero + arm.elbow
     if arm.reach is not None:
         frame = rot.multiply(chest_rotation, _mirrored(girdle, side))
         root = np.broadcast_to(_offset(body, side, "Shoulder"), chest.shape)
@@ -261,7 +255,16 @@ def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: 
     toes = _seen_from(
         pelvis_rotation, rot.rotate(foot_rotation, np.broadcast_to([0.0, 0.0, 1.0], root.shape)), side
     )
-    thigh, knee = _reaching_leg(body, to_ankle, toes, foot)
+    # The knee is a pure hinge that points half way between the pelvis and the toes.
+    distance = np.linalg.norm(to_ankle, axis=-1)
+    softness = 1e-6 + 0.05 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
+    reach = soft_minimum(distance, _STRAIGHT_LEG * body.leg, width=softness)
+    flex, lift = _two_bones(body.thigh, body.shank, reach)
+    swing = rot.quaternion_between(np.broadcast_to([0.0, -1.0, 0.0], to_ankle.shape), to_ankle)
+    ahead = rot.rotate(rot.conjugate(swing), toes)
+    twist = 0.5 * np.arctan2(ahead[:, 0], np.maximum(np.hypot(ahead[:, 2], 0.2), ahead[:, 2])) + foot.knee_out
+    thigh = rot.multiply(swing, rot.quaternion_from_euler(np.stack([twist, -lift], axis=-1), "YX"))
+    knee = rot.quaternion_from_euler(flex[:, None], "X")
     shank = rot.multiply(rot.multiply(pelvis_rotation, _mirrored(thigh, side)), knee)
     # The ankle is kept within its range while the foot is well above the floor.
     bend = rot.expmap_from_quaternion(rot.multiply(rot.conjugate(shank), foot_rotation))
@@ -275,19 +278,6 @@ def _posed_leg(body: Body, side: str, foot: Foot, root: Array, pelvis_rotation: 
         "ToeBase": rot.quaternion_from_euler(-foot.toes[:, None], "X"),
     }
     return {side.capitalize() + name: rotation for name, rotation in posed.items()}
-
-
-def _reaching_leg(body: Body, to_ankle: Array, toes: Array, foot: Foot) -> tuple[Array, Array]:
-    """A left thigh's rotation and the knee's, a pure hinge that points half way between the pelvis and the toes."""
-    distance = np.linalg.norm(to_ankle, axis=-1)
-    softness = 1e-6 + 0.05 * body.leg * (1.0 - np.asarray(foot.holds_pelvis))
-    reach = soft_minimum(distance, _STRAIGHT_LEG * body.leg, width=softness)
-    bend, lift = _two_bones(body.thigh, body.shank, reach)
-    swing = rot.quaternion_between(np.broadcast_to([0.0, -1.0, 0.0], to_ankle.shape), to_ankle)
-    ahead = rot.rotate(rot.conjugate(swing), toes)
-    twist = 0.5 * np.arctan2(ahead[:, 0], np.maximum(np.hypot(ahead[:, 2], 0.2), ahead[:, 2])) + foot.knee_out
-    turn = rot.quaternion_from_euler(np.stack([twist, -lift], axis=-1), "YX")
-    return rot.multiply(swing, turn), rot.quaternion_from_euler(bend[:, None], "X")
 
 
 def _well_above(body: Body, foot: Foot) -> Array:

@@ -47,10 +47,6 @@ class Stage:
         """The times scaled by the style's tempo: gestures planned for a neutral tempo use this clock."""
         return self.times * self.style.tempo
 
-    def in_real_time(self) -> Stage:
-        """The same with a clock in seconds, for motion under gravity."""
-        return replace(self, style=replace(self.style, tempo=1.0))
-
     @property
     def beats(self) -> float:
         """The available time by the style's clock."""

@@ -269,18 +269,7 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
         raise InvalidValueError(f"a path must be two or more (x, z) points in metres; got {points!r}")
     if np.any(np.linalg.norm(np.diff(corners, axis=0), axis=1) < 0.1):
         raise InvalidValueError("neighbouring points of a path must be at least 0.1 m apart")
-    lengths, line = _rounded(corners)
-    travelled = integral(grid, speeds)
-    positions = _along(lengths, line, travelled)
-    nearby = 0.15  # metres over which the heading is computed
-    chord = _along(lengths, line, travelled + nearby) - _along(lengths, line, travelled - nearby)
-    headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
-    floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
-    return Course(grid, speeds, floor, headings, np.gradient(headings, grid))
-
-
-def _rounded(corners: Float[Array, "points 2"]) -> tuple[Array, Array]:
-    """Distances along, and points of, a smooth curve through the corners (centripetal slopes), finely divided."""
+    # A smooth curve through the corners (centripetal slopes), finely divided.
     knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
     slopes = np.gradient(corners, knots, axis=0)
     fine = np.linspace(0.0, knots[-1], max(200, int(knots[-1] / 0.01)))
@@ -293,7 +282,14 @@ def _rounded(corners: Float[Array, "points 2"]) -> tuple[Array, Array]:
         + (3 * u**2 - 2 * u**3) * corners[piece + 1]
         + (u**3 - u**2) * width * slopes[piece + 1]
     )
-    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]), line
+    lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
+    travelled = integral(grid, speeds)
+    positions = _along(lengths, line, travelled)
+    nearby = 0.15  # metres over which the heading is computed
+    chord = _along(lengths, line, travelled + nearby) - _along(lengths, line, travelled - nearby)
+    headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
+    floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
+    return Course(grid, speeds, floor, headings, np.gradient(headings, grid))
 
 
 def _along(lengths: Array, line: Array, distance: Array) -> Float[Array, "n 2"]:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -42,16 +42,11 @@ class ClassicTask(NamedTuple):
     max_iterations: int
 
 
-@runtime_checkable
-class CompiledSolver(Protocol):
-    """Move `q` in place until every handle reaches its target; returns the number of iterations.
+CompiledSolver = Callable[[Array, ClassicTask], int]
+"""Moves `q` in place until every handle reaches its target; returns the number of iterations.
 
-    `q` ends at the best pose found, also if no pose reaches every target.
-    """
-
-    def __call__(self, q: Array, task: ClassicTask) -> int:
-        """See the class."""
-        ...
+`q` ends at the best pose found, also if no pose reaches every target.
+"""
 
 
 class ClassicRun:

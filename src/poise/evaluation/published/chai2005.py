@@ -68,16 +68,14 @@ class Neighbourhoods:
         space: PoseSpace,
         maps: Float[Array, "examples maps"],
         markers: Float[Array, "examples markers 3"],
-        *,
         roots: Float[Array, "examples 6"],
         blocks: Int[Array, "examples"],
         unit: float | None,
     ) -> None:
         self._blocks = blocks
         self._maps, self._markers = maps, markers.reshape(len(maps), -1)
-        self._most = min(
-            COUNTS[-1], max(COUNTS[0], len(maps) // 4), len(maps)
-        )  # a neighbourhood, not the whole library
+        # A neighbourhood, not the whole library.
+        self._most = min(COUNTS[-1], max(COUNTS[0], len(maps) // 4), len(maps))
         self._outputs = np.hstack([roots, maps])
         self._own = np.repeat(paper_joints(space.skeleton)[space.moving], 3)
         if not np.any(self._own):
@@ -90,7 +88,15 @@ class Neighbourhoods:
         """The local model for markers and the extrapolation of the last two poses."""
         near, _ = self.query(seen, expected, self._most)
         known = np.repeat(np.isfinite(seen).all(axis=1), 3)
-        return self._model(near, *self._sizes(near, known, self.unit))
+        count, dimension = self._sizes(near, known, self.unit)
+        chosen = near[:count]
+        subspace = principal_subspace(self._angles[chosen], dimension)
+        scores = (self._angles[chosen] - subspace.mean) @ subspace.basis
+        outputs = self._outputs[chosen]
+        mean = outputs.mean(axis=0)
+        basis = (outputs - mean).T @ scores / (count * subspace.variances)
+        left = (outputs - mean - scores @ basis.T)[:, :ROOT_FREEDOMS]
+        return LocalSubspace(mean, basis, subspace.variances, left.T @ left / count, count)
 
     def expected(self, going: Float[Array, "maps"], model: LocalSubspace) -> Float[Array, "dimension"]:
         """The coefficients of the closest pose in the subspace."""
@@ -111,16 +117,6 @@ class Neighbourhoods:
                 best, chosen = float(errors.mean(axis=0).min()), (count, smallest_dimension(errors))
         return chosen
 
-    def _model(self, near: Int[Array, "near"], count: int, dimension: int) -> LocalSubspace:
-        chosen = near[:count]
-        subspace = principal_subspace(self._angles[chosen], dimension)
-        scores = (self._angles[chosen] - subspace.mean) @ subspace.basis
-        outputs = self._outputs[chosen]
-        mean = outputs.mean(axis=0)
-        basis = (outputs - mean).T @ scores / (count * subspace.variances)
-        left = (outputs - mean - scores @ basis.T)[:, :ROOT_FREEDOMS]
-        return LocalSubspace(mean, basis, subspace.variances, left.T @ left / count, count)
-
     def _best_unit(self) -> float:
         """The unit of markers with the least error over the library, each example estimated from other blocks."""
         sample = np.unique(np.linspace(0, len(self._maps) - 1, SAMPLED).astype(int))
@@ -131,23 +127,11 @@ class Neighbourhoods:
             distances[self._blocks == self._blocks[k]] = np.inf
             near = np.argsort(distances)[: min(self._most, int(np.isfinite(distances).sum()))]
             for number, unit in enumerate(UNITS):
-                errors[number] += self._error_of(k, near, self._sizes(near, known, unit), ALPHA / unit**2)
+                count, dimension = self._sizes(near, known, unit)
+                angles, markers = self._angles[near[:count]], self._markers[near[:count]]
+                own = self._angles[k], self._markers[k]
+                errors[number] += estimate_errors(angles, markers, *own, ALPHA / unit**2, dimension)[-1]
         return UNITS[int(errors.argmin())]
-
-    def _error_of(self, k: int, near: Int[Array, "near"], sizes: tuple[int, int], precision: float) -> float:
-        """The squared error of an example's pose, estimated from its markers by nearby examples."""
-        count, dimension = sizes
-        chosen = near[:count]
-        return float(
-            estimate_errors(
-                self._angles[chosen],
-                self._markers[chosen],
-                self._angles[k],
-                self._markers[k],
-                precision,
-                dimension,
-            )[-1]
-        )
 
 
 class PublishedMarkers(MarkerGuide):
@@ -160,15 +144,9 @@ class PublishedMarkers(MarkerGuide):
         points = prior.space.points(prior.examples.q, handles)
         turns, places = self.control.torso.frames(points)
         seen = np.einsum("fba,fmb->fma", turns, points - places[:, None])
-        roots = roots_seen(prior.examples.q, turns, places)
-        self.local = Neighbourhoods(
-            prior.space,
-            prior.examples.maps,
-            seen,
-            roots=roots,
-            blocks=prior.examples.blocks,
-            unit=prior.units.markers,
-        )
+        roots, maps = roots_seen(prior.examples.q, turns, places), prior.examples.maps
+        given = prior.examples.blocks, prior.units.markers
+        self.local = Neighbourhoods(prior.space, maps, seen, roots, *given)
         self.noise = self.local.unit / math.sqrt(ALPHA)
         self._smoothness = BETA / prior.units.angles**2
         progress(1.0)
@@ -185,23 +163,18 @@ class PublishedMarkers(MarkerGuide):
         mean = model.mean + model.basis @ middle
         covariance = model.basis @ spread @ model.basis.T + SLACK * np.eye(len(mean))
         covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS] += model.left
-        return self._in_world(mean, covariance, turn, place, seen=self._pictured is None or not free_root)
+        # In the world instead of the torso's frame; a root seen only in pictures gets more variance.
+        covariance[:3] = turn @ covariance[:3]
+        covariance[:, :3] = covariance[:, :3] @ turn.T
+        if self._pictured is not None and free_root:
+            covariance[_ROOT, _ROOT] += np.repeat(ROOT_OFF, 3) ** 2
+        root = root_from_seen(mean[:ROOT_FREEDOMS], turn, place)
+        return ControlState(root, mean[ROOT_FREEDOMS:], covariance)
 
     @property
     def dimension(self) -> int | None:
         """The B of the last frame."""
         return len(self.model.variances)
-
-    def _in_world(
-        self, mean: Array, covariance: Array, turn: Array, place: Array, *, seen: bool
-    ) -> ControlState:
-        """The prediction in the world instead of the torso's frame; a root seen only in pictures gets more variance."""
-        covariance[:3] = turn @ covariance[:3]
-        covariance[:, :3] = covariance[:, :3] @ turn.T
-        if not seen:
-            covariance[_ROOT, _ROOT] += np.repeat(ROOT_OFF, 3) ** 2
-        root = root_from_seen(mean[:ROOT_FREEDOMS], turn, place)
-        return ControlState(root, mean[ROOT_FREEDOMS:], covariance)
 
 
 class PublishedPoses(PredictingGuide):
@@ -213,15 +186,8 @@ class PublishedPoses(PredictingGuide):
         self._spread = np.cov(maps.T) + MEETING * np.eye(maps.shape[1])
         self._shapes = prior.space.points_in_root_frame(maps, handles)
         if len(handles):
-            none = np.zeros((len(maps), ROOT_FREEDOMS))
-            self.local = Neighbourhoods(
-                prior.space,
-                maps,
-                self._shapes,
-                roots=none,
-                blocks=prior.examples.blocks,
-                unit=prior.units.markers,
-            )
+            none, given = np.zeros((len(maps), ROOT_FREEDOMS)), (prior.examples.blocks, prior.units.markers)
+            self.local = Neighbourhoods(prior.space, maps, self._shapes, none, *given)
 
     def __call__(
         self, targets: Float[Array, "handles 3"]

@@ -117,12 +117,13 @@ class PublishedRun:
         del before
         state, step = self._predicted(q), 0
         for step in range(STEPS):
-            errors, jacobian = self._lacking(q)
+            errors, jacobian = self.problem.errors(q)
+            met = self._one_sided & (errors <= 0.0)  # an inequality that holds lacks nothing
+            errors, jacobian = np.where(met, 0.0, errors), np.where(met[:, None], 0.0, jacobian)
             if np.abs(errors[self._hard]).max(initial=0.0) <= self.problem.settings.tolerance:
                 return core.REACHED, step, self.problem.errors(q)[0]
-            q[:] = self.problem.pinned(
-                self.problem.space.integrate(q, self._step(q, state.maps[0], errors, jacobian))
-            )
+            move = self._step(q, state.maps[0], errors, jacobian)
+            q[:] = self.problem.pinned(self.problem.space.integrate(q, move))
             followed = self.guide.moved(q, self.problem.targets, state)
             state = state if followed is state else self._predicted(q)
         return core.OUT_OF_TIME, step + 1, self.problem.errors(q)[0]
@@ -134,12 +135,6 @@ class PublishedRun:
         maps = slice(ROOT_FREEDOMS, None)
         self._precision[maps, maps] = np.linalg.inv(state.covariance[maps, maps])
         return state
-
-    def _lacking(self, q: Array) -> tuple[Array, Array]:
-        """Errors of the rows and their Jacobian, with zeros for inequalities that hold."""
-        errors, jacobian = self.problem.errors(q)
-        met = self._one_sided & (errors <= 0.0)
-        return np.where(met, 0.0, errors), np.where(met[:, None], 0.0, jacobian)
 
     def _step(self, q: Array, mean: Array, errors: Array, jacobian: Array) -> Float[Array, "freedoms"]:
         """Eq. 17, kept within the joint limits."""

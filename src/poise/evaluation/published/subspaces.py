@@ -225,7 +225,10 @@ class Baseline:
         self.examples, self.handles = examples, handles
         self.space: PoseSpace = examples.space
         self.control = Control.of(examples, handles)
-        self._query = Query(self._seen_from_torso(), examples.maps)
+        points = self.space.points(examples.q, handles)
+        turns, places = self.control.torso.frames(points)
+        seen = np.asarray(np.einsum("fba,fmb->fma", turns, points - places[:, None]))
+        self._query = Query(seen, examples.maps)
         self._last: list[Array] = []
 
     def reset(self) -> None:
@@ -248,11 +251,6 @@ class Baseline:
         near, _ = self._query(local, expected, 1)
         return np.concatenate([root, self.examples.maps[near[0]]])
 
-    def _seen_from_torso(self) -> Float[Array, "examples markers 3"]:
-        points = self.space.points(self.examples.q, self.handles)
-        turns, places = self.control.torso.frames(points)
-        return np.asarray(np.einsum("fba,fmb->fma", turns, points - places[:, None]))
-
 
 class WeightedRegression(Baseline):
     """The nearest examples, averaged by distance."""
@@ -273,20 +271,20 @@ class GlobalPca(Baseline):
 
     def _pose(self, root: Array, local: Array, markers: Array, expected: Array | None) -> Array:
         near, _ = self._query(local, expected, 1)
-        return self._synthesized(root, markers, self._subspace, int(near[0]), expected)
-
-    def _synthesized(
-        self, root: Array, markers: Array, subspace: Subspace, nearest: int, expected: Array | None
-    ) -> Array:
+        subspace, start = self._subspace_of(int(near[0])), self.examples.maps[near[0]]
         return synthesize(
             self.space,
             self.handles,
             root=root,
             targets=markers,
             subspace=subspace,
-            start=self.examples.maps[nearest],
+            start=start,
             expected=expected,
         )
+
+    def _subspace_of(self, nearest: int) -> Subspace:
+        del nearest
+        return self._subspace
 
 
 class LocalLinearMixture(GlobalPca):
@@ -296,10 +294,8 @@ class LocalLinearMixture(GlobalPca):
         super().__init__(examples, handles)
         self.labels, self.subspaces = cluster_subspaces(examples.maps, CLUSTERS, CLUSTER_DIMENSIONS)
 
-    def _pose(self, root: Array, local: Array, markers: Array, expected: Array | None) -> Array:
-        near, _ = self._query(local, expected, 1)
-        subspace = self.subspaces[self.labels[near[0]]]
-        return self._synthesized(root, markers, subspace, int(near[0]), expected)
+    def _subspace_of(self, nearest: int) -> Subspace:
+        return self.subspaces[self.labels[nearest]]
 
 
 def cluster_subspaces(

@@ -8,7 +8,7 @@ from poise.performer.actions.ball import kick, throw
 from poise.performer.actions.boxing import box
 from poise.performer.actions.everyday import idle, reach, sit, stand_up, wave
 from poise.performer.actions.jumping import hop, jump
-from poise.performer.actions.locomotion import run, run_to_walk, walk, walk_to_run
+from poise.performer.gait import run, run_to_walk, walk, walk_to_run
 from poise.performer.posing import BodyTargets
 
 

@@ -13,7 +13,6 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError
-from poise.performer.bodies import Body
 from poise.performer.posing import SIDES, Arm, BodyTargets, Reach, mirrored
 from poise.performer.stage import (
     Keys,
@@ -112,7 +111,7 @@ def reach(
 ) -> BodyTargets:
     """Brings the fingertips to `points` in turn: (x, y, z), x to the left, y up from the floor, z ahead."""
     one_of("hand", hand, ("nearest", "left", "right"))
-    goals = _invented(stage) if points is None else _checked(points, stage.body)
+    goals = _goals(stage, points)
     sides = [hand if hand != "nearest" else ("left" if x > 0 else "right") for x, _, _ in goals]
     helps = [_help(stage, goal, side) for goal, side in zip(goals, sides, strict=True)]
     hanging = arm(stage, wrist=[(0.0, 0.0)])
@@ -130,9 +129,24 @@ def reach(
     return replace(targets, pelvis=targets.pelvis + np.array([0.0, -0.01, 0.0]))
 
 
-def _checked(points: Sequence[Sequence[float]], body: Body) -> Float[Array, "points 3"]:
+def _goals(stage: Stage, points: Sequence[Sequence[float]] | None) -> Float[Array, "points 3"]:
+    """The points, checked; or some on a shell around the shoulders, from the shins to above the head."""
+    if points is None:
+        generator = stage.generator("points")
+        count = max(1, int(np.ceil(stage.beats / PERIOD)))
+        side = np.where(
+            (np.arange(count) + generator.integers(2)) % 2 == 0, 1.0, -1.0
+        )  # left and right in turn
+        levels = np.array([1.45, 0.75, 1.95, 1.1, 0.55])[(np.arange(count) + generator.integers(5)) % 5]
+        around = np.radians(generator.uniform(5.0, 70.0, count))
+        radius = np.select([levels > 1.8, levels < 0.8], [0.30, 0.45], 0.60) * generator.uniform(
+            0.9, 1.05, count
+        )
+        height = levels + generator.uniform(-0.08, 0.08, count)
+        across, ahead = side * (0.15 + radius * np.sin(around)), radius * np.cos(around)
+        return scale(stage) * np.stack([across, height, ahead], axis=-1)
     goals = np.asarray(points, dtype=np.float64)
-    if goals.ndim == 1 and goals.shape == (3,):
+    if goals.shape == (3,):
         goals = goals[None]
     if goals.ndim != 2 or goals.shape[1] != 3 or len(goals) == 0 or not np.all(np.isfinite(goals)):
         raise InvalidValueError(f"points to reach for are (x, y, z) in metres; got {points!r}")
@@ -140,26 +154,15 @@ def _checked(points: Sequence[Sequence[float]], body: Body) -> Float[Array, "poi
         raise InvalidValueError(
             f"a point to reach for lies at most {_FARTHEST} m from the origin between the feet"
         )
-    across, up, ahead = (goals / body.height).T
-    behind = ahead < -0.06
+    across, up, ahead = (goals / stage.body.height).T
     inside = (np.hypot(across / 0.10, ahead / 0.075) < 1.0) & (up > 0.4) & (up < 0.85)
-    for wrong, where in ((behind, "behind the performer"), (inside, "inside the performer's own trunk")):
+    for wrong, where in (
+        (ahead < -0.06, "behind the performer"),
+        (inside, "inside the performer's own trunk"),
+    ):
         if np.any(wrong):
             raise InvalidValueError(f"the point {tuple(goals[wrong][0].tolist())} lies {where}; z is ahead")
     return goals
-
-
-def _invented(stage: Stage) -> Float[Array, "points 3"]:
-    """Points on a shell around the shoulders, from the shins to above the head, left and right in turn."""
-    generator = stage.generator("points")
-    count = max(1, int(np.ceil(stage.beats / PERIOD)))
-    side = np.where((np.arange(count) + generator.integers(2)) % 2 == 0, 1.0, -1.0)
-    levels = np.array([1.45, 0.75, 1.95, 1.1, 0.55])[(np.arange(count) + generator.integers(5)) % 5]
-    around = np.radians(generator.uniform(5.0, 70.0, count))
-    radius = np.select([levels > 1.8, levels < 0.8], [0.30, 0.45], 0.60) * generator.uniform(0.9, 1.05, count)
-    height = levels + generator.uniform(-0.08, 0.08, count)
-    across, shoulder = side * (0.15 + radius * np.sin(around)), radius * np.cos(around)
-    return scale(stage) * np.stack([across, height, shoulder], axis=-1)
 
 
 def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
@@ -173,21 +176,12 @@ def _help(stage: Stage, goal: Array, side: str) -> tuple[float, ...]:
     far = float(np.clip((np.hypot(away, min(y - 1.36, 0.0) * 0.4) - 0.50) / 0.40, 0.0, 1.0))
     bend = 46.0 * low + 34.0 * far - 7.0 * high
     ahead, aside = float(np.cos(np.radians(yaw))), float(np.sin(np.radians(yaw)))
-    look = np.clip(
-        np.degrees(np.arctan2(1.58 - 0.25 * low - y, max(float(np.hypot(x, z)), 0.25))), -45.0, 55.0
-    )
-    return (
-        0.10 * far * aside,
-        -0.30 * low,
-        0.06 * far * ahead - 0.13 * low,
-        0.55 * bend * ahead + 6.0 * low,
-        0.30 * yaw,
-        0.45 * bend * ahead,
-        0.32 * yaw,
-        -0.30 * bend * aside + 6.0 * high * sign,
-        0.8 * look,
-        0.75 * yaw,
-    )
+    level = max(float(np.hypot(x, z)), 0.25)
+    look = np.clip(np.degrees(np.arctan2(1.58 - 0.25 * low - y, level)), -45.0, 55.0)
+    pelvis = 0.10 * far * aside, -0.30 * low, 0.06 * far * ahead - 0.13 * low
+    pelvis_turn = 0.55 * bend * ahead + 6.0 * low, 0.30 * yaw
+    spine = 0.45 * bend * ahead, 0.32 * yaw, -0.30 * bend * aside + 6.0 * high * sign
+    return (*pelvis, *pelvis_turn, *spine, 0.8 * look, 0.75 * yaw)
 
 
 def _there_and_back(values: list[tuple[float, ...]], *, lead: float) -> list[Key]:

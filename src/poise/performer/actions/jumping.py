@@ -38,7 +38,8 @@ def jump(stage: Stage, *, height: float | None = None, distance: float = 0.0) ->
         else within("a jump's height", height, (0.05, 0.8), "m")
     )
     within("a jump's distance", distance, (0.0, 2.0), "m")
-    return _Jumps(stage.in_real_time(), rise, distance, stage.style.tempo).targets()
+    in_seconds = replace(stage, style=replace(stage.style, tempo=1.0))  # the clock of motion under gravity
+    return _Jumps(in_seconds, rise, distance, stage.style.tempo).targets()
 
 
 @dataclass(frozen=True)
