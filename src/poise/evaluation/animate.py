@@ -45,10 +45,7 @@ _WORST = ("handle_max_mm", "slide_cm")
 
 
 def evaluate_animate(
-    folds: Sequence[Fold],
-    *,
-    methods: Sequence[str] = (),
-    progress: NamedProgress = silent,
+    folds: Sequence[Fold], *, methods: Sequence[str] = (), progress: NamedProgress = silent
 ) -> list[Row]:
     """A row per method on the recorded contacts, then one on wider and longer steps for the motion models."""
     names = list(methods or METHODS)

@@ -8,7 +8,7 @@ show the latency of each frame from picture to pose, and every stage of one fram
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Annotated

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -201,13 +201,7 @@ class GalleryFrame:
     frame: int
 
 
-def draw_gallery(
-    path: Path,
-    *,
-    methods: Sequence[str],
-    request: Request,
-    step: Step = silent,
-) -> Path:
+def draw_gallery(path: Path, *, methods: Sequence[str], request: Request, step: Step = silent) -> Path:
     """Rows of scenes, columns of methods; targets are spheres, and a rod shows the residual."""
     rows = []
     for scene in scenes_of(request):

@@ -96,11 +96,7 @@ class _Scores:
 
 
 def evaluate_image(
-    folds: Sequence[Fold],
-    *,
-    methods: Sequence[str],
-    stride: int = 1,
-    progress: NamedProgress = silent,
+    folds: Sequence[Fold], *, methods: Sequence[str], stride: int = 1, progress: NamedProgress = silent
 ) -> list[Row]:
     """A row per method and number of points, over every `stride`-th frame of the test clips."""
     if stride < 1:

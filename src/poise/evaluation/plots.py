@@ -11,6 +11,7 @@ import numpy as np
 from poise.errors import InvalidValueError
 from poise.evaluation.report import PROTOCOLS, Report, Request, Row, Step
 from poise.pictures.plots import Axes, LogFormatter, Plot
+from poise.types import silent
 
 PAPER_MS: Mapping[str, float] = {
     "gaussian-10": 1.1, "gaussian-100": 3.1, "dls": 0.55, "gp": 2.31, "transpose": 0.33, "style": 24.78,
@@ -26,9 +27,7 @@ IMAGE_COLOURS = {"style": LEARNED, "gaussian": FROM_DATA, "dls": CLASSIC}
 _TINY = 1e-12  # what a logarithmic axis shows for zero
 
 
-def draw_report(
-    request: Request, report: Report, folder: Path, step: Step = silent
-) -> list[Path]:
+def draw_report(request: Request, report: Report, folder: Path, step: Step = silent) -> list[Path]:
     """All plots and pictures of a report, as PNG files in a folder."""
     protocol = PROTOCOLS[report.protocol]
     if protocol.draw is None and not protocol.figures:

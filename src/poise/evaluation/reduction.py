@@ -40,10 +40,7 @@ ENOUGH = 1.0  # degrees
 
 
 def evaluate_reduction(
-    folds: Sequence[Fold],
-    *,
-    methods: Sequence[str] = (),
-    progress: NamedProgress = silent,
+    folds: Sequence[Fold], *, methods: Sequence[str] = (), progress: NamedProgress = silent
 ) -> list[Row]:
     """A row per method: the dimensions it needs for one degree, and its error at every dimension."""
     names = tuple(methods) or tuple(METHODS)

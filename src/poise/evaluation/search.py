@@ -102,11 +102,7 @@ class _Moment:
 
 
 def evaluate_search(
-    folds: Sequence[Fold],
-    *,
-    methods: Sequence[str] = (),
-    stride: int = 1,
-    progress: NamedProgress = silent,
+    folds: Sequence[Fold], *, methods: Sequence[str] = (), stride: int = 1, progress: NamedProgress = silent
 ) -> list[Row]:
     """A row per method on the whole library, then on smaller and larger ones, there without the exhaustive search.
 

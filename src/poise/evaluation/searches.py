@@ -14,7 +14,6 @@ does not depend on the marker set, which may change at any time.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -220,12 +219,7 @@ def _check_ranges(ends: Int[Array, "runs_and_end"], last: int, runs: int) -> Non
         raise InvalidValueError(f"{len(ends) - 1} ranges do not divide {last} among {runs} runs")
 
 
-def build_graph(
-    poses: Poses,
-    *,
-    degree: int = DEGREE,
-    progress: Progress = silent,
-) -> NeighbourGraph:
+def build_graph(poses: Poses, *, degree: int = DEGREE, progress: Progress = silent) -> NeighbourGraph:
     """Build the graph of a library's poses; all pairs of runs are compared tile by tile, without storing them."""
     if degree < 1:
         raise InvalidValueError(f"`degree` must be at least 1; got {degree}")

@@ -87,11 +87,7 @@ class Timing:
         return float(np.mean(self.distances <= TOLERANCE * (1 + 1e-9)))
 
 
-def evaluate_speed(
-    *,
-    methods: Sequence[str] = (),
-    progress: NamedProgress = silent,
-) -> list[Row]:
+def evaluate_speed(*, methods: Sequence[str] = (), progress: NamedProgress = silent) -> list[Row]:
     """A row per method and installed peer, with its times over pinocchio's where that is installed."""
     names = list(methods) if methods else [*OURS, *installed()]
     contenders = {name: contender(name) for name in names}

@@ -354,13 +354,14 @@ class TopologyOptions(ProtocolOptions):
                 raise FieldError("inference", f"no inference {kind!r}; valid: {GUIDED}, {PLAIN}")
 
     @property
-    def kinds(self) -> list[Inference]:
+    def kinds(self) -> list[str]:
         """One by one."""
-        return [cast(Inference, kind.strip()) for kind in self.inference.split(",")]
+        return [kind.strip() for kind in self.inference.split(",")]
 
 
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
-    draws, kinds = [fold.train for fold in request.folds()], request.options.kinds
+    draws = [fold.train for fold in request.folds()]
+    kinds = [cast(Inference, kind) for kind in request.options.kinds]
     return evaluate_topology(draws, methods=request.methods, inference=kinds, progress=progress)
 
 
