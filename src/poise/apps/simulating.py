@@ -40,11 +40,13 @@ def simulate(
     seed: int | None = None,
     fps: float = 60.0,
     inference: Inference | None = None,
+    stay: float | None = None,
 ) -> Simulated:
     """Return a motion through activities, each for an equal part; with one alone, the model decides what follows.
 
-    It starts at a training frame (by default of the first activity). A seed draws a sample instead of the mean. With
-    plain inference the dynamics alone decide (see `simulation.simulate`).
+    It starts at a training frame (by default of the first activity). A seed draws a sample instead of the mean; it
+    changes its activity by itself, after `stay` seconds on average (by default as long as the clips are). With plain
+    inference the dynamics alone decide (see `simulation.simulate`).
     """
     if not isinstance(prior, DynamicsPrior):
         raise InvalidValueError(f"only motion models (kind dynamics) can be simulated; got {prior!r:.60}")
@@ -54,6 +56,8 @@ def simulate(
         raise InvalidValueError(f"`pace` must be 0.1 to 4 times the recorded one; got {pace:g}")
     if not 1.0 <= fps <= 240.0:
         raise InvalidValueError(f"`fps` must be 1 to 240 frames a second; got {fps:g}")
+    if stay is not None and not 0.1 <= stay <= LONGEST:
+        raise InvalidValueError(f"`stay` must be 0.1 to {LONGEST:g} seconds; got {stay:g}")
     frames = round(seconds * RATE) + 1
     if frame is not None and not 0 <= frame < len(prior.latents):
         raise InvalidValueError(f"training frames are numbered 0 to {len(prior.latents) - 1}; got {frame}")
@@ -62,7 +66,15 @@ def simulate(
     wishes = plan(prior, activities, frames=frames) if len(activities) > 1 else None
     rng = None if seed is None else np.random.default_rng(seed)
     run = simulation.simulate(
-        prior, x, before=before, frames=frames, wishes=wishes, pace=pace, rng=rng, inference=inference
+        prior,
+        x,
+        before=before,
+        frames=frames,
+        wishes=wishes,
+        pace=pace,
+        rng=rng,
+        inference=inference,
+        stay=stay,
     )
     path = run.latents[0]
     name = " to ".join(activities) or "simulated"

@@ -299,6 +299,10 @@ def simulate(
     pace: Annotated[float, about("The speed, as a ratio to the recording.")] = 1.0,
     sample: Annotated[bool, about("Draw a random motion instead of the mean.")] = False,
     seed: Annotated[int, about("The random seed.")] = 0,
+    stay: Annotated[
+        float | None,
+        about("With --sample: the mean seconds before it changes its activity, not the clips' own."),
+    ] = None,
     fps: Annotated[float, about("Frames a second.")] = 60.0,
     inference: Annotated[
         Literal["guided", "plain"] | None,
@@ -314,7 +318,7 @@ def simulate(
     activities = [from_ or prior.frames.activity_names[0], *to] if from_ or to else []
     simulated = app.simulate(
         prior, activities=activities, seconds=seconds, frame=frame, pace=pace, seed=seed if sample else None,
-        fps=fps, inference=inference,
+        fps=fps, inference=inference, stay=stay,
     )  # fmt: skip
     print(write_motion(simulated.motion, output, onto=onto))
     if picture is not None:

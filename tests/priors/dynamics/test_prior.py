@@ -17,7 +17,7 @@ from poise.priors.dynamics.layout import Layout
 from poise.priors.dynamics.learning import BALANCE, MotionLoss, learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Sequences, sequences_of
-from poise.priors.dynamics.simulation import plan, resampled, simulate, start_points
+from poise.priors.dynamics.simulation import Switching, plan, resampled, simulate, start_points
 from poise.priors.dynamics.structure import ADDED, MODELS, Structure
 from poise.priors.model_file import load, save
 from poise.priors.prior import Prior
@@ -136,6 +136,50 @@ def test_samples_differ_and_come_again_with_the_seed(prior: DynamicsPrior) -> No
 
     np.testing.assert_array_equal(sampled(1), sampled(1))
     assert np.all(np.abs(sampled(1) - sampled(2)).max(axis=(0, 1)) > 1e-4)
+
+
+def test_a_sample_stays_in_an_activity_and_changes_both_ways(prior: DynamicsPrior) -> None:
+    starts = np.concatenate([prior.start_in(name) + np.arange(5, 30, 5) for name in ("walk", "run")])
+    x, before = start_points(prior, starts)
+    run = simulate(prior, x, before=before, frames=300, rng=np.random.default_rng(0))
+    doing = run.shares.argmax(axis=2)
+    assert [set(np.unique(doing[:5])), set(np.unique(doing[5:]))] == [{0, 1}, {0, 1}]
+    changes = np.diff(doing, axis=1) != 0
+    assert 1.0 < changes.sum(axis=1).mean() < 10.0  # in ten seconds
+    assert np.diff(run.shares, axis=1).max() < 0.5  # and none of them at once
+    recorded = max(np.linalg.norm(np.diff(path, axis=0), axis=1).max() for path in prior.paths)
+    assert np.linalg.norm(np.diff(run.latents, axis=1), axis=2).max() < 2.0 * recorded
+
+
+def test_a_sample_changes_its_activity_as_often_as_asked(prior: DynamicsPrior) -> None:
+    x, before = start_points(prior, prior.start_in("walk") + np.arange(5, 30))
+
+    def changes(stay: float | None) -> float:
+        rng = np.random.default_rng(0)
+        doing = simulate(prior, x, before=before, frames=240, rng=rng, stay=stay).shares.argmax(axis=2)
+        return float(np.mean(np.diff(doing, axis=1) != 0))
+
+    assert changes(60.0) < 0.5 * changes(None) < changes(0.2)
+    with pytest.raises(InvalidValueError, match="`stay` must be"):
+        simulating.simulate(prior, seed=1, stay=0.0)
+
+
+def test_activities_are_left_where_another_is_known(prior: DynamicsPrior) -> None:
+    for flow in prior.flows:
+        own = flow.inputs[:, : len(flow.home)]
+        np.testing.assert_allclose(flow.familiarity(own, own), 1.0, atol=0.2)
+        assert flow.familiarity(own + 5.0, own + 5.0).max() < 0.05
+    x = np.repeat(prior.latents[[10]], 1000, axis=0)
+    near = x + 0.5 * (prior.flows[1].home - x) * [0.0, 0.0, 1.0]  # halfway to the run
+    left = []
+    for points in (x, near):
+        switching = Switching(prior, x, x, stay=None, rng=np.random.default_rng(0))
+        assert np.all(switching.now == 0)
+        assert np.all(
+            switching.wishes(points, points)[:, 1] == 0.0
+        )  # the share of the new one rises from zero
+        left.append(switching.now.sum())
+    assert 5 * left[0] < left[1]
 
 
 def test_a_faster_pace_goes_round_faster(prior: DynamicsPrior) -> None:

@@ -294,6 +294,11 @@ class Flow:
         homeward = x + HOMING * (self.home - x)
         return np.where(self._axes, known * mean + (1.0 - known) * homeward, mean), variances
 
+    def familiarity(self, x: Points, before: Points) -> Float[Array, "n"]:
+        """How well the process knows points, from 0 far from the activity's data to 1 among them."""
+        variances = self.process.variance(inputs_of(x, before, self.order, self.pace))
+        return np.minimum(self._usual_variance / np.maximum(variances, NOISE_FLOOR), 1.0)
+
     @cached_property
     def _axes(self) -> Bool[Array, "latent"]:
         """Mask of the dimensions that belong to no phase, if other dimensions do."""
@@ -328,7 +333,7 @@ def mixed(
     x: Points,
     before: Points,
     *,
-    wishes: Float[Array, "activities"] | None = None,
+    wishes: Float[Array, "*n activities"] | None = None,
     homing: bool = True,
     rng: np.random.Generator | None = None,
 ) -> tuple[Points, Float[Array, "n"], Float[Array, "n activities"]]:

@@ -1,7 +1,8 @@
 """Motions and poses out of a motion model: simulation from point to point, a start near targets, and completion.
 
 Motion is simulated from latent point to latent point by the mixed dynamics (Urtasun et al. 2008, 4.4 and 5.1). Many
-paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone.
+paths are simulated at once. A plan gives the wanted activity over time; without one the mixture decides alone. In a
+sample the activity persists: it is a Markov state (`Switching`). The paper draws it again at every frame.
 
 The initial guess for a whole motion is the simulation from training points that is closest to the targets. The paper
 samples the model from each training point and keeps the closest (section 5.2). Over a longer motion a simulation loses
@@ -56,6 +57,46 @@ class Paths:
     shares: Float[Array, "paths frames activities"]
 
 
+class Switching:
+    """The activity of every path of a sample, as a Markov state.
+
+    Clips show no change of activity, but every clip is one stay: the probability per frame of leaving an activity is
+    one over the mean length of its clips. It is spread over the places where another activity's dynamics know the
+    point too, in proportion to how well they do, so that paths change over through poses near each other. Then the
+    share of the new activity rises smoothly, and the next change waits until it is there.
+    """
+
+    def __init__(
+        self, prior: DynamicsPrior, x: Points, before: Points, *, stay: float | None, rng: np.random.Generator
+    ) -> None:
+        self._flows, self._rng, frames = prior.flows, rng, prior.frames
+        doing = np.eye(len(prior.flows))[frames.activity_of]
+        lengths = doing.sum(axis=0)
+        clips = np.array([frames.activities.count(name) for name in frames.activity_names])
+        leaving = clips / lengths if stay is None else np.full(len(clips), 1.0 / (stay * RATE))
+        points = start_points(prior, np.arange(len(prior.latents)))
+        known = np.stack([flow.familiarity(*points) for flow in prior.flows], axis=1)
+        usual = doing.T @ known / lengths[:, None]
+        self._rates = (leaving / max(1, len(clips) - 1))[
+            :, None
+        ] / usual  # where another activity is fully known
+        np.fill_diagonal(self._rates, 0.0)
+        self.now = self._before = mixed(prior.flows, x, before)[2].argmax(axis=1)
+        self._risen = np.ones(len(x))
+
+    def wishes(self, x: Points, before: Points) -> Float[Array, "n activities"]:
+        """The activities' weights for the step from these points."""
+        known = np.stack([flow.familiarity(x, before) for flow in self._flows], axis=1)
+        reached = np.cumsum(self._rates[self.now] * known, axis=1)
+        drawn = self._rng.random(len(x))
+        leaves = (drawn < reached[:, -1]) & (self._risen >= 1.0)
+        self._before = np.where(leaves, self.now, self._before)
+        self.now = np.where(leaves, (reached <= drawn[:, None]).sum(axis=1), self.now)
+        self._risen = np.where(leaves, 0.0, self._risen + 1.0 / (BLEND_SECONDS * RATE))
+        share, each = smoothstep(self._risen)[:, None], np.eye(len(self._flows))
+        return np.asarray((1.0 - share) * each[self._before] + share * each[self.now])
+
+
 def simulate(
     prior: DynamicsPrior,
     start: Float[Array, "paths latent"],
@@ -66,12 +107,14 @@ def simulate(
     pace: Float[Array, "paths"] | float = 1.0,
     rng: np.random.Generator | None = None,
     inference: Inference | None = None,
+    stay: float | None = None,
 ) -> Paths:
     """Simulate paths of `frames` frames from starting points: the mean, or a sample if a generator is given.
 
-    "guided": points stay on the surface of a latent space with a topology, every phase advances, and wishes lead home.
-    "plain": the dynamics alone decide (Eq. 2), as for models learned as published. A `pace` of 2 goes twice as far per
-    frame along the same path.
+    "guided": points stay on the surface of a latent space with a topology, every phase advances, wishes lead home, and
+    a sample without wishes stays in an activity as long as the clips do (see `Switching`), or `stay` seconds on
+    average. "plain": the dynamics alone decide (Eq. 2), as for models learned as published. A `pace` of 2 goes twice as
+    far per frame along the same path.
     """
     guided = (inference or (PLAIN if prior.structure.published else GUIDED)) == GUIDED
     if frames < 1:
@@ -81,12 +124,16 @@ def simulate(
     latents = np.empty((len(start), frames, size))
     variances, shares = np.zeros((len(start), frames)), np.zeros((len(start), frames, len(flows)))
     latents[:, 0] = start
-    previous, radians = start if before is None else before, surface.phases_of(start)
+    previous, radians, switching = start if before is None else before, surface.phases_of(start), None
+    if guided and rng is not None and wishes is None and len(flows) > 1:
+        switching = Switching(prior, start, previous, stay=stay, rng=rng)
     for frame in range(frames - 1):
         x = latents[:, frame]
         asked = None if wishes is None else wishes[frame]
+        if switching is not None:
+            asked = switching.wishes(x, previous)
         mean, variances[:, frame + 1], shares[:, frame + 1] = mixed(
-            flows, x, previous, wishes=asked, homing=guided, rng=rng
+            flows, x, previous, wishes=asked, homing=guided, rng=None if switching else rng
         )
         after = x + rate * (mean - x)
         if guided:
