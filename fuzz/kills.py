@@ -18,6 +18,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -315,12 +316,16 @@ class Studio(Scenario):
         super().__init__(shared)
         warm_up()  # what is compiled at first use would be compiled again after every kill
 
+    def cache(self, folder: Path) -> Path:
+        """Where the studio keeps what stays."""
+        return folder / "cache"
+
     def act(self, folder: Path) -> None:
         from poise.studio.defaults import embedded
         from poise.studio.launch import prepared
 
         say_nothing(folder / "said")
-        os.environ["POISE_CACHE"], os.environ["TMPDIR"] = str(folder / "cache"), str(folder)
+        os.environ["POISE_CACHE"], os.environ["TMPDIR"] = str(self.cache(folder)), str(folder)
         tempfile.tempdir = str(folder)
         models = embedded(named=[self.shared / "steps.poise"])
         with prepared(models, host="127.0.0.1", port=0, token=None) as ready:
@@ -371,6 +376,53 @@ class Studio(Scenario):
             handles = page.hear_until(said.SceneChanged).scene.handles
             number = round(1000 * handles[0].position[2]) if handles else 0
             assert least <= number <= most, f"edit {number} of {least} to {most}"
+
+
+class SharedFolder(Studio):
+    """Two studios on one folder and a converter beside them, all killed at moments of their own: nothing is mixed."""
+
+    name = "two studios and a converter"
+
+    def cache(self, folder: Path) -> Path:
+        return folder.parent / "cache"
+
+    def convert(self, folder: Path) -> None:
+        """Convert one clip, then the other, into one file."""
+        say_nothing()
+        while True:
+            for name in ("walk", "other"):
+                clip = str(self.shared / f"{name}.bvh")
+                assert poise(["convert", clip, str(folder / "clip.glb"), "--overwrite"]) == 0
+
+    def attempt(self, folder: Path, generator: Random) -> bool:
+        sides = [folder / "left", folder / "right"]
+        for side in sides:
+            side.mkdir()
+        generators = generator.spawn(2)
+        with (
+            child_of(lambda: self.act(sides[0])) as left,
+            child_of(lambda: self.act(sides[1])) as right,
+            child_of(lambda: self.convert(folder)) as converter,
+            ThreadPoolExecutor() as threads,
+        ):
+            edits = list(threads.map(self.edited_and_killed, sides, (left, right), generators))
+            os.kill(converter, signal.SIGKILL)
+        if (folder / "clip.glb").exists():
+            assert len(read(folder / "clip.glb")) in (30, 60), "a clip that nobody wrote"
+        for side in sides:
+            (side / "said").unlink()
+        with child_of(lambda: self.act(sides[0])), child_of(lambda: self.act(sides[1])):
+            for side, (token, least, most) in zip(sides, edits, strict=True):
+                self.check_scene(side, token, least, most=most)
+        assert not list(self.cache(sides[0]).rglob("*.part")), "a part was left"
+        return True
+
+    def edited_and_killed(self, folder: Path, child: int, generator: Random) -> tuple[str, int, int]:
+        """Edit for some time, then kill the studio; the token, and the first and last edit that may be there."""
+        token, made = self.edited(folder, child, float(generator.uniform(0.2, 4.0)), generator)
+        ended = own_time(child)
+        os.kill(child, signal.SIGKILL)
+        return token, max((number for number, at in made if ended - at > OLD_ENOUGH), default=0), len(made)
 
 
 def _page(folder: Path) -> Any:
@@ -511,7 +563,8 @@ def _text(path: Path) -> str:
 # --- all of them ---------------------------------------------------------------------------------------------------
 
 SCENARIOS: dict[str, type[Scenario]] = {
-    kind.name: kind for kind in (Learn, Convert, ConvertPair, BuildLibrary, Perform, PerformVideo, Studio)
+    kind.name: kind
+    for kind in (Learn, Convert, ConvertPair, BuildLibrary, Perform, PerformVideo, Studio, SharedFolder)
 }
 
 
@@ -541,10 +594,13 @@ def _silent(command: list[str]) -> None:
     assert poise(command) == 0
 
 
-def kill(name: str, count: int, seed: int, shared: Path) -> list[str]:
+def kill(name: str, count: int, seed: int, shared: Path, *, seconds: float) -> list[str]:
     """Kill one scenario repeatedly; return what went wrong."""
     scenario, failures, tally = SCENARIOS[name](shared), list[str](), Counter[bool]()
+    ends = time.monotonic() + seconds
     for number in range(count):
+        if time.monotonic() > ends:
+            break
         with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as folder:
             try:
                 tally[scenario.attempt(Path(folder), np.random.default_rng([seed, number]))] += 1
@@ -552,7 +608,8 @@ def kill(name: str, count: int, seed: int, shared: Path) -> list[str]:
                 failures.append(f"{name} {number}: {type(error).__name__}: {error}")
                 print(failures[-1], flush=True)
     print(
-        f"{name}: {count} kills, {tally[False]} of them after the end, {len(failures)} failures", flush=True
+        f"{name}: {tally.total()} kills, {tally[False]} of them after the end, {len(failures)} failures",
+        flush=True,
     )
     return failures
 
@@ -564,12 +621,17 @@ def main() -> int:
     )
     parser.add_argument("--count", type=int, default=210, help="kills in all")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="of each kind, at most")
     parser.add_argument("--only", nargs="*", default=list(SCENARIOS), choices=list(SCENARIOS))
     given = parser.parse_args()
     with tempfile.TemporaryDirectory() as name:
         make_shared(Path(name))
         each = -(-given.count // len(given.only))
-        failures = [failure for kind in given.only for failure in kill(kind, each, given.seed, Path(name))]
+        failures = [
+            failure
+            for kind in given.only
+            for failure in kill(kind, each, given.seed, Path(name), seconds=given.seconds)
+        ]
     return int(bool(failures))
 
 
