@@ -19,10 +19,9 @@ from running import Case, parser, run
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from poise.apps.animate_script import read_animate_script
-
 import poise
 from fbx_text import fbx_text
+from poise.apps.animate import read_animate_script
 from poise.apps.keyframing_script import read_script
 from poise.capture.photos import read_views
 from poise.errors import PoiseError
