@@ -12,9 +12,8 @@ from poise.motion.edit import resample
 from poise.motion.world import joint_positions
 from poise.priors.motion import layout
 from poise.priors.motion.carrying import AT, Carrier, Change, Frames
-from poise.priors.motion.network import MotionWeights, evaluated
+from poise.priors.motion.network import LONGEST, MotionWeights, evaluated, windows_of
 from poise.priors.motion.prior import MotionPrior
-from poise.priors.motion.windows import LONGEST, windows_of
 from poise.priors.universal.body import typical_body
 from poise.priors.universal.network import shipped as universal
 from poise.skeleton.kinematics import world_transforms

@@ -19,9 +19,8 @@ from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.priors.motion.carrying import AT, Frames
 from poise.priors.motion.layout import TURNING
-from poise.priors.motion.network import from_arrays
+from poise.priors.motion.network import alone, expected, from_arrays
 from poise.priors.motion.prior import MotionPrior, interpolated
-from poise.priors.motion.windows import alone, expected
 from poise.priors.universal.layout import JOINTS, POINTS
 from poise.priors.universal.network import read_arrays
 from poise.priors.universal.recordings import CHOICE, STRANGERS, motion_of, read_table

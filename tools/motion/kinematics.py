@@ -2,10 +2,46 @@
 
 from __future__ import annotations
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from poise.priors.motion import layout
+from poise.priors.motion.layout import PARENT, TURNING, nearest
+from poise.priors.universal.layout import JOINTS, PARENTS, POINTS
+
+FEET = (("LeftToeBase", "LeftFoot"), ("RightToeBase", "RightFoot"))  # points that stand, per side
+_STILL = {"LeftHandIndex1": (0.0, 0.0, -0.12), "RightHandIndex1": (0.0, 0.0, 0.12)}  # always slightly bent
+
+
+def _carried(point: str) -> tuple[int, int, tuple[int, ...]]:
+    """The point before a point, the turning joint that carries it, and the joints whose offsets lie between."""
+    between = [JOINTS.index(point)]
+    while JOINTS[PARENTS[between[0]]] not in TURNING:
+        between.insert(0, PARENTS[between[0]])
+    carrier = PARENTS[between[0]]
+    before = JOINTS[nearest(carrier, POINTS)]
+    return POINTS.index(before), TURNING.index(JOINTS[carrier]), tuple(between)
+
+
+CARRIED = tuple(_carried(point) for point in POINTS[1:])  # of each point but the first, the hips
+PLACED = tuple(  # the point at whose position each turning joint lies
+    POINTS.index(name if name in POINTS else {"LowerBack": "Hips", "Neck": "Spine1"}.get(
+        name, "LeftHand" if name[0] == "L" else "RightHand")) for name in TURNING
+)  # fmt: skip
+
+
+def levers_of(offsets: np.ndarray) -> np.ndarray:
+    """(..., points, 3) of a body's joint offsets: from the point before, in the axes of the joint that carries it."""
+    found = np.zeros((*offsets.shape[:-2], len(POINTS), 3), offsets.dtype)
+    for number, (_, _, between) in enumerate(CARRIED, start=1):
+        bend = np.eye(3)
+        for joint in between:
+            found[..., number, :] += offsets[..., joint, :] @ bend.T
+            if JOINTS[joint] in _STILL:
+                angle = _STILL[JOINTS[joint]][2]
+                cos, sin = np.cos(angle), np.sin(angle)
+                bend = bend @ np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
+    return found
 
 
 def times(a: Tensor, b: Tensor) -> Tensor:
@@ -80,15 +116,15 @@ def heading(q: Tensor) -> Tensor:
 def _levels() -> list[tuple[list[int], list[int]]]:
     """Turning joints level by level, each with the place of its parent in the level above."""
     found, level = [], [0]
-    while below := [joint for joint, parent in enumerate(layout.PARENT) if parent in level]:
-        found.append((below, [level.index(layout.PARENT[joint]) for joint in below]))
+    while below := [joint for joint, parent in enumerate(PARENT) if parent in level]:
+        found.append((below, [level.index(PARENT[joint]) for joint in below]))
         level = below
     return found
 
 
 LEVELS = _levels()
 _BACK = [joint for joints, _ in LEVELS for joint in joints]
-BACK = [0, *(1 + _BACK.index(joint) for joint in range(1, len(layout.TURNING)))]
+BACK = [0, *(1 + _BACK.index(joint) for joint in range(1, len(TURNING)))]
 
 
 def world_turns(local: Tensor) -> Tensor:
@@ -102,17 +138,17 @@ def world_turns(local: Tensor) -> Tensor:
 
 def local_turns(world: Tensor) -> Tensor:
     """Local rotations from world ones."""
-    below = times(inverse(world[..., layout.PARENT[1:], :]), world[..., 1:, :])
+    below = times(inverse(world[..., PARENT[1:], :]), world[..., 1:, :])
     return torch.cat([world[..., :1, :], below], dim=-2)
 
 
-CARRIERS = [0, *(carrier for _, carrier, _ in layout.CARRIED)]
+CARRIERS = [0, *(carrier for _, carrier, _ in CARRIED)]
 
 
 def places(root: Tensor, world: Tensor, levers: Tensor) -> Tensor:
     """World positions of the points, (..., points, 3)."""
     steps = turned(world[..., CARRIERS, :], levers)
     found = [root]
-    for number, (before, _, _) in enumerate(layout.CARRIED, start=1):
+    for number, (before, _, _) in enumerate(CARRIED, start=1):
         found.append(found[before] + steps[..., number, :])
     return torch.stack(found, dim=-2)

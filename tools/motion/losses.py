@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 
 import torch
-from kinematics import angle, inverse, local_turns, logarithm, places, times
+from kinematics import FEET, PLACED, angle, inverse, local_turns, logarithm, places, times
 from tasks import MOVES, RATE, STANDS, Batch, answered
 from torch import Tensor
 
-from poise.priors.motion.layout import FEET, PLACED, POINTS, TURNING
+from poise.priors.motion.layout import POINTS, TURNING
 
 FEET_AT = [POINTS.index(name) for side in FEET for name in side]
 NAMES = ("place", "turn", "local", "speed", "slide", "energy", "spread", "contacts")

@@ -11,10 +11,13 @@ from dataclasses import dataclass
 import numpy as np
 import torch
 from kinematics import (
+    CARRIED,
+    FEET,
     columns,
     exponential,
     heading,
     inverse,
+    levers_of,
     local_turns,
     logarithm,
     places,
@@ -26,7 +29,7 @@ from kinematics import (
 from torch import Tensor
 
 from poise.priors.motion import layout
-from poise.priors.motion.layout import BONES, FEET, HANDLES, POINTS, TURNING
+from poise.priors.motion.layout import BONES, HANDLES, POINTS, TURNING
 from poise.priors.universal.recordings import PoseTable
 
 RATE = 30.0
@@ -96,7 +99,7 @@ def frames_of(table: PoseTable, performers: list[str], device: torch.device) -> 
         clip=to(clip),
         begin=to(np.searchsorted(clip, np.arange(len(kept)))),
         count=to(counts[kept]),
-        levers=to(layout.levers(table.offsets[kept])),
+        levers=to(levers_of(table.offsets[kept])),
         shares=to(shares / shares[-1]),
         names=[table.clips[k] for k in kept],
     )
@@ -152,7 +155,7 @@ class Sampler:
         to = lambda values: torch.tensor(values, device=device)  # noqa: E731
         self.swap_points, self.swap_turns = to(_mirrored(POINTS)), to(_mirrored(TURNING))
         self.parts = to(_PARTS)
-        self.carriers, self.above = to([0, *(carrier for _, carrier, _ in layout.CARRIED)]), to(layout.PARENT)
+        self.carriers, self.above = to([0, *(carrier for _, carrier, _ in CARRIED)]), to(layout.PARENT)
         self.still = to([1.0, 0.0, 0.0, 0.0])
         groups = [2 if p == 2 else p // 3 for p in (_part(name) for name in POINTS)]
         self.groups = to(

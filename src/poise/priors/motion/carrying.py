@@ -58,9 +58,8 @@ class Carrier:
     def canonical(self, frames: Frames) -> Frames:
         """The same poses on the canonical body."""
         fit, moving = self.fit, self.fit.moving
-        vectors = rotations.expmap_from_quaternion(
-            rotations.multiply(rotations.conjugate(fit.references[moving]), frames.turns[:, moving])
-        )
+        local = rotations.multiply(rotations.conjugate(fit.references[moving]), frames.turns[:, moving])
+        vectors = rotations.expmap_from_quaternion(local)
         own = (vectors.reshape(len(vectors), -1) @ self._back.T).reshape(len(vectors), -1, 3)
         root = rotations.matrix_from_quaternion(frames.turns[:, 0]) @ fit.root_turn.T
         turns = np.tile(self.still, (len(vectors), 1, 1))
@@ -70,12 +69,9 @@ class Carrier:
 
     def added(self, frames: Frames, residual: Change) -> Frames:
         """Frames of the skeleton with what the network adds to their canonical ones."""
-        fit, turns = self.fit, frames.turns.copy()
-        vectors = residual.turns.reshape(len(turns), -1) @ fit.maps.T
-        moving = np.flatnonzero(fit.moving)
-        turns[:, moving] = rotations.multiply(
-            turns[:, moving], rotations.quaternion_from_expmap(vectors.reshape(len(turns), -1, 3))
-        )
+        fit, turns, moving = self.fit, frames.turns.copy(), np.flatnonzero(self.fit.moving)
+        vectors = (residual.turns.reshape(len(turns), -1) @ fit.maps.T).reshape(len(turns), -1, 3)
+        turns[:, moving] = rotations.multiply(turns[:, moving], rotations.quaternion_from_expmap(vectors))
         turn = rotations.quaternion_from_expmap(residual.turn)
         turns[:, 0] = rotations.multiply(turn, turns[:, 0])
         arm = rotations.rotate(frames.turns[:, 0], fit.root_turn.T @ fit.root_shift)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 
 from poise.priors.universal.layout import BONES, JOINTS, MOVING, PARENTS, POINTS
 
 TURNING = ("Hips", *MOVING)  # joints with a rotation of their own
 HANDLES = ("Hips", "Head", "LeftHand", "RightHand", "LeftFoot", "RightFoot")  # may be given alone
-FEET = (("LeftToeBase", "LeftFoot"), ("RightToeBase", "RightFoot"))  # points that stand, per side
 
 # A frame's inputs, each block with its width and its typical size; rows that are not given are zero.
 INPUTS = (
@@ -41,67 +42,25 @@ OUTPUTS = (
 LEFT = sum(width for _, width, _ in OUTPUTS)
 SCALES = np.concatenate([np.full(width, size, np.float32) for _, width, size in OUTPUTS])
 
-_STILL = {"LeftHandIndex1": (0.0, 0.0, -0.12), "RightHandIndex1": (0.0, 0.0, 0.12)}  # always slightly bent
 
-
-def _ancestor(joint: int, names: tuple[str, ...]) -> int:
-    """The nearest joint above a joint that is one of these; -1 at the root."""
-    at = PARENTS[joint]
+def nearest(at: int, names: tuple[str, ...]) -> int:
+    """The joint, or the nearest above it, that is one of these; -1 above the root."""
     while at >= 0 and JOINTS[at] not in names:
         at = PARENTS[at]
     return at
 
 
-PARENT = tuple(  # of each turning joint, among the turning joints
-    -1 if (at := _ancestor(JOINTS.index(name), TURNING)) < 0 else TURNING.index(JOINTS[at])
-    for name in TURNING
-)
-
-
-def _carried(point: str) -> tuple[int, int, tuple[int, ...]]:
-    """The point before a point, the turning joint that carries it, and the joints whose offsets lie between."""
-    between = [JOINTS.index(point)]
-    while JOINTS[PARENTS[between[0]]] not in TURNING:
-        between.insert(0, PARENTS[between[0]])
-    carrier = at = PARENTS[between[0]]
-    while JOINTS[at] not in POINTS:
-        at = PARENTS[at]
-    return POINTS.index(JOINTS[at]), TURNING.index(JOINTS[carrier]), tuple(between)
-
-
-CARRIED = tuple(_carried(point) for point in POINTS[1:])  # of each point but the first, the hips
-PLACED = tuple(  # the point at whose position each turning joint lies
-    POINTS.index(name if name in POINTS else {"LowerBack": "Hips", "Neck": "Spine1"}.get(
-        name, "LeftHand" if name[0] == "L" else "RightHand")) for name in TURNING
-)  # fmt: skip
-
-
-def levers(offsets: np.ndarray) -> np.ndarray:
-    """(..., points, 3) of a body's joint offsets: from the point before, in the axes of the joint that carries it."""
-    found = np.zeros((*offsets.shape[:-2], len(POINTS), 3), offsets.dtype)
-    for number, (_, _, between) in enumerate(CARRIED, start=1):
-        bend = np.eye(3)
-        for joint in between:
-            found[..., number, :] += offsets[..., joint, :] @ bend.T
-            if JOINTS[joint] in _STILL:
-                angle = _STILL[JOINTS[joint]][2]
-                cos, sin = np.cos(angle), np.sin(angle)
-                bend = bend @ np.array([[cos, -sin, 0.0], [sin, cos, 0.0], [0.0, 0.0, 1.0]])
-    return found
+_ABOVE = [nearest(PARENTS[JOINTS.index(name)], TURNING) for name in TURNING]
+PARENT = tuple(-1 if at < 0 else TURNING.index(JOINTS[at]) for at in _ABOVE)  # among the turning joints
 
 
 def _across(names: tuple[str, ...], signs: tuple[float, ...]) -> tuple[np.ndarray, np.ndarray]:
     """The order and the signs of a block in a mirror: for each name, the values of its other side."""
-    others = [names.index(_other(name)) for name in names]
+    swapped = {"Left": "Right", "Right": "Left", "LThumb": "RThumb", "RThumb": "LThumb"}
+    sides = re.compile("^(" + "|".join(swapped) + ")")
+    others = [names.index(sides.sub(lambda side: swapped[side[0]], name)) for name in names]
     width = len(signs)
     return (width * np.array(others)[:, None] + np.arange(width)).ravel(), np.tile(signs, len(names))
-
-
-def _other(name: str) -> str:
-    for a, b in (("Left", "Right"), ("Right", "Left"), ("LThumb", "RThumb"), ("RThumb", "LThumb")):
-        if name.startswith(a):
-            return b + name[len(a) :]
-    return name
 
 
 def _joined(*blocks: tuple[np.ndarray, np.ndarray]) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,7 @@ from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Carrier, Change, Frames
 from poise.priors.motion.layout import TURNING
-from poise.priors.motion.network import MotionWeights, shipped
-from poise.priors.motion.windows import LONGEST, RATE, alone, expected
+from poise.priors.motion.network import LONGEST, RATE, MotionWeights, alone, expected, lines, shipped
 from poise.priors.terms import Held, Term, WindowGaussian
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.skeleton.pose_space import PoseSpace
@@ -27,9 +26,7 @@ from poise.skeleton.skeleton import Pose, Skeleton
 from poise.types import Array
 
 PACE = 5.0  # per second: how fast deviations from the mean forget
-STEADY = (
-    0.005  # metres, radians: deviation beside what the network says, also of joints that it does not know
-)
+STEADY = 0.005  # metres, radians: least deviation, also of joints that the network does not know
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,7 +75,9 @@ class MotionPrior:
 
     def through(self, at: Int[Array, "keys"], poses: Frames, *, fps: float) -> Between:
         """The motion through poses at frames."""
-        grid, places = _grid(at, fps)
+        steps = np.rint(at * (RATE / fps)).astype(int)
+        grid = np.r_[0, np.cumsum(np.minimum(np.diff(steps), LONGEST - 6))]  # longer gaps run faster inside
+        places = np.interp(np.arange(at[-1] + 1), at, grid)
         chosen = np.r_[True, np.diff(grid) > 0]  # of several keys on one frame inside, the first
         keys = np.zeros(grid[-1] + 1, dtype=np.bool_)
         keys[grid[chosen]] = True
@@ -87,13 +86,9 @@ class MotionPrior:
         found = expected(alone(interpolated(own, grid[chosen], len(keys)), keys), self.carrier, self.weights)
         base = interpolated(poses, at, int(at[-1]) + 1)
         added = self.carrier.added(base, Change(*(self._at(part, at, places) for part in found.residual)))
-        motion = Motion(self.skeleton, fps, *added)
-        every = np.arange(len(keys))
         parts = (found.contacts, found.root_spread, found.point_spread, found.turn_spread)
-        contacts, root, points, turns = (
-            np.stack([np.interp(places, every, column) for column in values.T], axis=-1) for values in parts
-        )
-        return Between(motion, at, contacts, root, points, turns)
+        others = [lines(places, np.arange(len(keys)), part) for part in parts]
+        return Between(Motion(self.skeleton, fps, *added), at, *others)
 
     def terms(self, found: Between, space: PoseSpace) -> list[Term]:
         """The Gaussian around a motion through keys, for the solver of sequences; the keys are held.
@@ -105,28 +100,21 @@ class MotionPrior:
         mean = space.q_from_frames(motion.root_positions, motion.rotations)
         precision = self._precision(found, space) / (4.0 * rate**3)
         weights = (rate**4, 2.0 * rate**2, 1.0)
-        return [
-            Held(found.keys),
-            *(
-                WindowGaussian(
-                    0, mean, weight * precision[order // 2 : len(mean) - (order + 1) // 2], order=order
-                )
-                for order, weight in enumerate(weights[: max(len(mean) - 1, 1)])
-            ),
-        ]
+        terms: list[Term] = [Held(found.keys)]
+        for order, weight in enumerate(weights[: max(len(mean) - 1, 1)]):
+            part = precision[order // 2 : len(mean) - (order + 1) // 2]
+            terms.append(WindowGaussian(0, mean, weight * part, order=order))
+        return terms
 
     def another(self, found: Between, rng: np.random.Generator) -> Between:
         """A motion drawn from the Gaussian around a motion through keys, which it meets too."""
         from scipy.ndimage import gaussian_filter1d
 
         frames, sigma = len(found.motion), found.motion.fps / PACE
-        noise = gaussian_filter1d(
-            rng.standard_normal((frames + round(8 * sigma), 3 * len(TURNING) + 3)), sigma, axis=0
-        )
+        white = rng.standard_normal((frames + round(8 * sigma), 3 * len(TURNING) + 3))
+        noise = gaussian_filter1d(white, sigma, axis=0)
         noise = (noise / noise.std())[round(4 * sigma) :][:frames]
-        noise -= np.stack(
-            [np.interp(np.arange(frames), found.keys, column) for column in noise[found.keys].T], -1
-        )
+        noise -= lines(np.arange(frames), found.keys, noise[found.keys])
         shift, turns = noise[:, :3] * found.root_deviations, noise[:, 3:].reshape(frames, -1, 3)
         turns = turns * found.turn_deviations[..., None]
         own = Frames(found.motion.root_positions, found.motion.rotations)
@@ -137,12 +125,8 @@ class MotionPrior:
         """Of every frame's pose; at keys, which are held, that of the frames beside them."""
         fit, every = self.carrier.fit, np.arange(len(found.motion))
         free = np.setdiff1d(every, found.keys)
-        variances = [
-            np.stack([np.interp(every, free, column) for column in np.square(part[free]).T], axis=-1)
-            if len(free)
-            else np.square(part)
-            for part in (found.root_deviations, found.turn_deviations)
-        ]
+        squares = [np.square(part) for part in (found.root_deviations, found.turn_deviations)]
+        variances = [lines(every, free, part[free]) if len(free) else part for part in squares]
         moved = np.flatnonzero(np.isin(space.moving, np.flatnonzero(fit.moving)))
         slots = (ROOT_FREEDOMS + 3 * moved[:, None] + np.arange(3)).ravel()
         covariance = np.zeros((len(every), space.freedoms, space.freedoms))
@@ -151,28 +135,21 @@ class MotionPrior:
         diagonal[:, :3] += variances[0]
         diagonal[:, 3:ROOT_FREEDOMS] += variances[1][:, :1]
         turns = np.repeat(variances[1][:, 1:], 3, axis=1)
-        covariance[:, slots[:, None], slots] += np.einsum(
-            "ac,tc,bc->tab", fit.maps, turns, fit.maps, optimize=True
-        )
+        own = np.einsum("ac,tc,bc->tab", fit.maps, turns, fit.maps, optimize=True)
+        covariance[:, slots[:, None], slots] += own
         return np.linalg.inv(covariance)
 
     def _at(self, part: Float[Array, "steps *n"], at: Int[Array, "keys"], places: Array) -> Array:
         """A part of the residual at frames, zero at keys."""
-        from scipy.interpolate import (
-            CubicSpline,
-        )  # imports scipy.optimize, which the studio's first page can spare
+        # not with the module: it imports scipy.optimize, which the studio's first page can spare
+        from scipy.interpolate import CubicSpline
 
-        flat = part.reshape(len(part), -1)
-        if len(part) > 3:
-            flat = (
-                CubicSpline(np.arange(len(part)), flat)(places)
-                if np.any(places % 1)
-                else flat[places.astype(int)]
-            )
+        flat, every = part.reshape(len(part), -1), np.arange(len(part))
+        if len(part) <= 3:
+            flat = lines(places, every, flat)
         else:
-            flat = np.stack([np.interp(places, np.arange(len(part)), column) for column in flat.T], -1)
-        lines = np.stack([np.interp(np.arange(len(places)), at, column) for column in flat[at].T], -1)
-        return (flat - lines).reshape(len(places), *part.shape[1:])
+            flat = CubicSpline(every, flat)(places) if np.any(places % 1) else flat[places.astype(int)]
+        return (flat - lines(np.arange(len(places)), at, flat[at])).reshape(len(places), *part.shape[1:])
 
 
 def interpolated(poses: Frames, at: Int[Array, "keys"], count: int) -> Frames:
@@ -203,15 +180,5 @@ def on_frames(
     for _, pose in ordered:
         if not pose.skeleton.same_topology(skeleton):
             raise SkeletonError("all keys need the skeleton of the motion prior; retarget the others first")
-    return at, Frames(
-        np.stack([pose.root_position for _, pose in ordered]),
-        np.stack([pose.rotations for _, pose in ordered]),
-    )
-
-
-def _grid(at: Int[Array, "keys"], fps: float) -> tuple[Int[Array, "keys"], Float[Array, "frames"]]:
-    """The keys' places inside, and all frames'; gaps longer than a window run faster inside."""
-    steps = np.rint(at * (RATE / fps)).astype(int)
-    longest = LONGEST - 6
-    grid = np.r_[0, np.cumsum(np.minimum(np.diff(steps), longest))]
-    return grid, np.interp(np.arange(at[-1] + 1), at, grid)
+    roots = np.stack([pose.root_position for _, pose in ordered])
+    return at, Frames(roots, np.stack([pose.rotations for _, pose in ordered]))
