@@ -29,9 +29,8 @@ from poise.priors.terms import Unknowns
 from poise.priors.universal.prior import UniversalPrior
 from poise.solvers.constraints import LookAt, Position
 from poise.solvers.problem import Problem
-from poise.solvers.sequence import SequenceSolver, solve_terms, targets_of
+from poise.solvers.sequence import Constraints, SequenceSolver, solve_terms, targets_of
 from poise.solvers.solution import MotionSolution
-from poise.solvers.terms import Constraints
 
 
 @pytest.fixture(scope="module")

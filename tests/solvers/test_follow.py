@@ -10,8 +10,7 @@ from poise.motion import Motion
 from poise.priors.gaussian import GaussianPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import CentreOfMass, Constraint, Line, Pinned, Plane, Position
-from poise.solvers.follow import KEPT, Follower
-from poise.solvers.solve import Solver, track
+from poise.solvers.solve import KEPT, Follower, Solver, track
 
 
 def test_a_solver_serves_while_only_targets_change(prior: GaussianPrior) -> None:

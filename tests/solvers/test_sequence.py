@@ -18,14 +18,16 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Pinned, Position, floor
 from poise.solvers.problem import Problem
 from poise.solvers.sequence import (
+    Constraints,
     Frame,
+    LocalGaussian,
+    PosePriors,
     SequenceSolver,
     Smoothness,
     common_space,
     frame_by_frame,
     solve_motion,
 )
-from poise.solvers.terms import Constraints, LocalGaussian, PosePriors
 
 FEET_AND_HAND = ("left_foot", "right_foot", "left_hand")
 SOLES = ("left_foot", "right_foot", "left_toes", "right_toes")

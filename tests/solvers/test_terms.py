@@ -21,8 +21,7 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import LookAt, Pinned, Position, floor
 from poise.solvers.problem import Problem
-from poise.solvers.sequence import SequenceSolver, Smoother, solve_terms
-from poise.solvers.terms import Constraints, PosePriors
+from poise.solvers.sequence import Constraints, PosePriors, SequenceSolver, Smoother, solve_terms
 from poise.vision.people.person import NAMES, handles_of
 from poise.vision.people.watched import WatchedPerson
 

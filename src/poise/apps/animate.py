@@ -61,9 +61,8 @@ from poise.skeleton.roles import SIDES
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, Pinned, Position, floor, transform
 from poise.solvers.given import Given, constraints_from
-from poise.solvers.sequence import Frame, keyed_frames, solve_motion, solve_terms, targets_of
+from poise.solvers.sequence import STIFF, Frame, keyed_frames, solve_motion, solve_terms, targets_of
 from poise.solvers.solution import MotionSolution
-from poise.solvers.terms import STIFF
 from poise.types import Array, Progress, silent
 
 HEEL, TOES = 0, 1

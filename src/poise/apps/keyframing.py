@@ -34,9 +34,8 @@ from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, LookAt, Orientation, floor
 from poise.solvers.posture import FORWARD, Manner, Posture
 from poise.solvers.problem import Problem
-from poise.solvers.sequence import Frame, Smoothness, frame_by_frame, solve_motion
+from poise.solvers.sequence import Frame, PosePriors, Smoothness, frame_by_frame, solve_motion
 from poise.solvers.solution import MotionSolution
-from poise.solvers.terms import PosePriors
 from poise.types import Array, Progress, silent
 
 Way = Float[Array, "frames 3"]

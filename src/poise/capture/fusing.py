@@ -19,10 +19,9 @@ from poise.priors.prior import Prior
 from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, Orientation, Position, Projection
-from poise.solvers.follow import Follower
 from poise.solvers.sequence import Frame, solve_motion
 from poise.solvers.solution import MotionSolution, Solution
-from poise.solvers.solve import Solver
+from poise.solvers.solve import Follower, Solver
 from poise.types import Array
 
 PLACES, TURNS, PIXELS = "places", "turns", "pixels"

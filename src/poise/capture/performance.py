@@ -34,10 +34,9 @@ from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, Orientation, Position, Projection
-from poise.solvers.follow import Follower
 from poise.solvers.problem import Root as SolverRoot
 from poise.solvers.solution import MotionSolution, Residual, Solution, Status, extended
-from poise.solvers.solve import Solver
+from poise.solvers.solve import Follower, Solver
 from poise.types import Array
 
 SIX = ("pelvis", "head", "left_forearm", "right_forearm", "left_shin", "right_shin")

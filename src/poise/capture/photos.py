@@ -38,9 +38,9 @@ from poise.priors.poses import handle_positions, upright
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import Position, Projection
+from poise.solvers.sequence import LocalGaussian
 from poise.solvers.solution import STATUSES, Solution, extended
 from poise.solvers.solve import Model, Solver, prior_of, space_of
-from poise.solvers.terms import LocalGaussian
 from poise.types import Array
 from poise.vision.people.unknown_camera import level_camera
 

@@ -42,10 +42,9 @@ from poise.skeleton.pose_space import Handle, Handles
 from poise.skeleton.skeleton import read_only
 from poise.solvers.constraints import Orientation, Pinned, Position
 from poise.solvers.dual_step import VARIANCE, conditioned, information
-from poise.solvers.follow import Follower
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Residual, extended
-from poise.solvers.solve import Solver
+from poise.solvers.solve import Follower, Solver
 from poise.solvers.uncertainty import variances
 from poise.types import Array
 

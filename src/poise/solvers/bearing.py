@@ -30,24 +30,16 @@ TURN = 0.12  # radians: tolerance of the hips' heading
 SWAY = 0.02  # metres: tolerance of the centre of mass beyond the support
 MARGIN = 0.02  # metres: margin kept inside the edge of the support
 AWAY = 5000.0  # metres to the point that a part is aimed at: so far that its position does not change its direction
-HEEL, TIP, SIDE = (
-    0.35,
-    0.35,
-    0.025,
-)  # foot length behind the ankle and beyond the toes (of the foot); half the foot's width (of stature)
+# of the foot: its length behind the ankle and beyond the toes; of stature: half its width
+HEEL, TIP, SIDE = 0.35, 0.35, 0.025
 SWING = (0.25, 0.3)  # radians: tolerance of an idle upper arm and forearm
 HANGS = ((-0.15, 0.06), (0.3, 0.0))  # radians: how far they hang forward and outward, as in recordings
-HEEL_UP = (
-    0.7  # of a foot's length: largest height of an ankle above rest at which its toes may be on the floor
-)
+HEEL_UP = 0.7  # of a foot's length: largest height of an ankle above rest with its toes on the floor
 NEARBY = 0.03  # metres: distance at which two body parts are kept apart
 TOUCH = 0.01  # metres: tolerance of that constraint
 SEAT = 0.07  # half the width of a seat, of stature
 LIFTED = 0.07  # of stature: a foot, hand or knee this high above its rest height carries no weight
-SEATED, STANDING = (
-    0.75,
-    0.9,
-)  # of the standing hip height: a seat carries hips below the first fully, hips above the second not at all
+SEATED, STANDING = 0.75, 0.9  # of the standing hip height: below it a seat carries fully, above it not at all
 ADRIFT = 1.0  # metres by which the support grows when nothing carries the body
 
 
@@ -78,9 +70,7 @@ def balanced_among(
     """The same for a moving body: the centre of mass stays over the union of the supports at `moments`."""
     found = [support(places, skeleton, held=held) for places in moments]
     known = [corners for corners in found if corners is not None]
-    if not known:
-        return None
-    return balance_over(_rectangle(np.concatenate(known), 0.0))
+    return balance_over(_rectangle(np.concatenate(known), 0.0)) if known else None
 
 
 def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) -> Places:
@@ -92,11 +82,8 @@ def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) ->
             continue
         length = float(np.linalg.norm(skeleton.offsets[skeleton.index(toes)]))
         lifted = max(0.0, places[foot][1] - body.rest[foot] - HEEL_UP * length)
-        found[toes] = (
-            np.asarray(places[foot]) * (1.0, 0.0, 1.0)
-            + length * forward
-            + (0.0, body.rest[toes] + lifted, 0.0)
-        )
+        below = np.asarray(places[foot]) * (1.0, 0.0, 1.0)
+        found[toes] = below + length * forward + (0.0, body.rest[toes] + lifted, 0.0)
     return found
 
 
@@ -105,10 +92,18 @@ def support(
 ) -> Float[Array, "4 2"] | None:
     """Return the rectangle on the ground (x, z) that the centre of mass stays in; None if no foot is known.
 
-    Low feet and knees carry weight; hands and hips only if they are in `held`.
+    Low feet and knees carry weight; hands and hips only if they are in `held`. Each carrier is drawn towards the middle
+    by the fraction that it does not carry.
     """
     carriers = _carriers(places, skeleton, held)
-    return _support(carriers, margin) if carriers else None
+    if not carriers:
+        return None
+    corners, carried = zip(*carriers, strict=True)
+    prints, shares = np.array(corners), np.array(carried)
+    firm = shares + 1e-3  # keeps the weights positive when nothing carries the body
+    middle = firm @ np.add.reduce(prints, axis=1) / (4.0 * np.add.reduce(firm))
+    points = middle + shares[:, None, None] * (prints - middle)
+    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(carried)))
 
 
 def hanging(
@@ -155,7 +150,11 @@ def standing(
 ) -> list[Constraint]:
     """Put the lower foot on the floor, before any handle; nothing if it is there already, or if there are no feet."""
     body, places = _body(skeleton), places_among(skeleton, positions)
-    heights = {side: _height(places, body, side) - floor for side in SIDES if f"{side}_foot" in places}
+    heights = dict[str, float]()
+    for side in SIDES:
+        parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
+        if f"{side}_foot" in places:
+            heights[side] = float(min([places[role][1] - body.rest[role] for role in parts])) - floor
     lower = min(heights, key=heights.__getitem__, default=None)
     if lower is None or abs(heights[lower]) < SWAY:
         return []
@@ -197,9 +196,6 @@ def outside(corners: Float[Array, "4 2"], centre: Float[Array, "3"]) -> float:
         reach = math.hypot(dx, dz)
         found.append(abs((dx * at[0] + dz * at[1]) / reach - reach / 2) - reach / 2)
     return max(found)
-
-
-# --- private -------------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, eq=False)
@@ -251,15 +247,12 @@ def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list
         if (foot := f"{side}_foot") in places:
             x, height, z = map(float, places[foot])
             height -= body.rest[foot]
-            dx, dz, away = 0.0, 0.0, 0.0
             if (toes := f"{side}_toes") in places:
                 toe_x, toe_height, toe_z = map(float, places[toes])
                 dx, dz, height = toe_x - x, toe_z - z, min(height, toe_height - body.rest[toes])
                 away = wide / max(math.hypot(dx, dz), 1e-3)
-                corners = ((-HEEL, away), (-HEEL, -away), (1.0 + TIP, -away), (1.0 + TIP, away))
-                footprint = tuple(
-                    [(x + far * dx - aside * dz, z + far * dz + aside * dx) for far, aside in corners]
-                )
+                sides = ((-HEEL, away), (-HEEL, -away), (1.0 + TIP, -away), (1.0 + TIP, away))
+                footprint = tuple([(x + far * dx - out * dz, z + far * dz + out * dx) for far, out in sides])
             else:
                 footprint = _square(places[foot], 2.0 * wide)
             found.append((footprint, min(max(1.0 - height / low, 0.0), 1.0)))
@@ -272,24 +265,6 @@ def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list
         share = min(max((STANDING - seated) / (STANDING - SEATED), 0.0), 1.0)
         found += [(_square(places["pelvis"], SEAT * body.stature), share)] if share > 0.0 else []
     return found
-
-
-def _support(carriers: Sequence[_Carrier], margin: float) -> Float[Array, "4 2"]:
-    """The rectangle around the carriers, each drawn towards the middle by the fraction that it does not carry."""
-    prints, shares = (
-        np.array([corners for corners, _ in carriers]),
-        np.array([share for _, share in carriers]),
-    )
-    firm = shares + 1e-3  # keeps the weights positive when nothing carries the body
-    middle = firm @ np.add.reduce(prints, axis=1) / (4.0 * np.add.reduce(firm))
-    points = middle + shares[:, None, None] * (prints - middle)
-    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(shares.tolist())))
-
-
-def _height(places: Places, body: _Stature, side: str) -> float:
-    """Height of a foot's lowest part above its rest height."""
-    parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
-    return float(min([places[role][1] - body.rest[role] for role in parts]))
 
 
 def _square(point: Place, half: float) -> _Corners:

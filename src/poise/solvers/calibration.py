@@ -107,10 +107,9 @@ def _parted(motions: Sequence[Motion]) -> Iterator[tuple[list[Motion], list[Moti
             held = motions[part::PARTS]
             yield [motion for number, motion in enumerate(motions) if number % PARTS != part], list(held)
         else:
-            ends = [(len(m) * part // PARTS, len(m) * (part + 1) // PARTS) for m in motions]
-            sides = [side for m, (a, b) in zip(motions, ends, strict=True) for side in (m[:a], m[b:])]
-            inside = [m[a:b] for m, (a, b) in zip(motions, ends, strict=True)]
-            yield [side for side in sides if len(side) > 1], [middle for middle in inside if len(middle)]
+            cuts = [(m, len(m) * part // PARTS, len(m) * (part + 1) // PARTS) for m in motions]
+            sides = [side for m, a, b in cuts for side in (m[:a], m[b:]) if len(side) > 1]
+            yield sides, [m[a:b] for m, a, b in cuts if b > a]
 
 
 def tries(prior: Prior, held: Sequence[Motion]) -> Iterator[Tried]:
@@ -123,21 +122,12 @@ def tries(prior: Prior, held: Sequence[Motion]) -> Iterator[Tried]:
             continue
         frames = HeldFrames(prior, clip)
         for number in numbers.tolist():
-            if (found := _tried(frames, number)) is not None:
-                yield found
-
-
-def _tried(frames: HeldFrames, number: int) -> Tried | None:
-    """Solve one held-out frame; None if its handles leave nothing undetermined."""
-    solution = frames.solve(number)
-    uncertainty = solution.uncertainty
-    claims = np.asarray(uncertainty.deviation)[frames.moving] / uncertainty.widening
-    if uncertainty.rows < 1.0 or not (claims > OPEN).any():
-        return None
-    return Tried(
-        frames.error(number, solution),
-        np.where(claims > OPEN, claims, np.nan),
-        uncertainty.squares,
-        uncertainty.rows,
-        frames.prior.log_likelihood(frames.q[number]),
-    )
+            solution = frames.solve(number)
+            uncertainty = solution.uncertainty
+            claims = np.asarray(uncertainty.deviation)[frames.moving] / uncertainty.widening
+            if (
+                uncertainty.rows >= 1.0 and (claims > OPEN).any()
+            ):  # else its handles leave nothing undetermined
+                errors, claims = frames.error(number, solution), np.where(claims > OPEN, claims, np.nan)
+                likelihood = frames.prior.log_likelihood(frames.q[number])
+                yield Tried(errors, claims, uncertainty.squares, uncertainty.rows, likelihood)

@@ -49,17 +49,8 @@ def turn_from(table: Table, key: str) -> Float[Array, "4"]:
 
 def _support_from(table: Table, _key: str) -> list[Array]:
     """Return one point, or the corners of a polygon."""
-    if table.has("at"):
-        return [table.get("at", Float[Array, "2"])]
-    return list(table.get("inside", Float[Array, "corners 2"]))
-
-
-def _camera_from(table: Table, key: str) -> Camera:
-    return read_camera(table.get(key, Path))
-
-
-def _joint_from(table: Table, key: str) -> Handle:
-    return Handle(table.get(key, str))
+    corners = Float[Array, "corners 2"]
+    return [table.get("at", Float[Array, "2"])] if table.has("at") else list(table.get("inside", corners))
 
 
 Point = Annotated[Vector, Read(lambda table, key: table.get(key, Float[Array, "3"]))]
@@ -70,32 +61,11 @@ OnHandle = Annotated[Handle | str, Read(handle_from)]
 class Kind(IntEnum):
     """The quantity that a block of rows measures; the compiled core switches on it."""
 
-    POSITION = 0
-    ORIENTATION = 1
-    LINE = 2
-    PLANE = 3
-    PROJECTION = 4
-    LOOK_AT = 5
-    DISTANCE = 6
-    CENTRE_OF_MASS = 7
-    ROTATION = 8
-    LINEAR = 9
-    APART = 10
+    POSITION, ORIENTATION, LINE, PLANE, PROJECTION, LOOK_AT = range(6)
+    DISTANCE, CENTRE_OF_MASS, ROTATION, LINEAR, APART = range(6, 11)
 
 
-ROWS = {
-    Kind.POSITION: 3,
-    Kind.ORIENTATION: 3,
-    Kind.LINE: 2,
-    Kind.PLANE: 1,
-    Kind.PROJECTION: 2,
-    Kind.LOOK_AT: 2,
-    Kind.DISTANCE: 1,
-    Kind.CENTRE_OF_MASS: 1,
-    Kind.ROTATION: 3,
-    Kind.LINEAR: 1,
-    Kind.APART: 1,
-}
+ROWS = dict(zip(Kind, (3, 3, 2, 1, 2, 2, 1, 1, 3, 1, 1), strict=True))
 LOOSEST = 1e6  # largest tolerance, and one over the smallest, in the constraint's unit (weights: squared)
 HIGHEST_PRIORITY = 1000
 MOST_PIXELS = 1e6  # largest pixel coordinate, from the corner of the picture
@@ -184,8 +154,7 @@ class Constraint(ABC):
         """Raise if a number is not finite or not plausible."""
         if self.tolerance is not None and self.weight is not None:
             raise InvalidValueError(f"{self.label}: give a tolerance or a weight, not both")
-        for name in ("tolerance", "weight"):
-            value = getattr(self, name)
+        for name, value in (("tolerance", self.tolerance), ("weight", self.weight)):
             if value is not None and not (is_number(value) and value >= 0):
                 raise InvalidValueError(
                     f"{self.label}: {name} must be a finite number >= 0; got {value!r:.40}"
@@ -194,20 +163,18 @@ class Constraint(ABC):
             raise InvalidValueError(
                 f"{self.label}: a tolerance of 0 is a hard constraint; leave the tolerance out"
             )
-        if self.weight != 0:
-            self._check_range("tolerance", LOOSEST)
-            self._check_range("weight", LOOSEST**2)
+        for name, value, largest in (
+            ("tolerance", self.tolerance, LOOSEST),
+            ("weight", self.weight, LOOSEST**2),
+        ):
+            if self.weight != 0 and value is not None and not 1 / largest <= value <= largest:
+                raise InvalidValueError(
+                    f"{self.label}: {name} must be between {1 / largest:g} and {largest:g}; got {value}"
+                )
         if not (isinstance(self.priority, int | np.integer) and abs(self.priority) <= HIGHEST_PRIORITY):
             raise InvalidValueError(
                 f"{self.label}: priority must be a whole number between {-HIGHEST_PRIORITY} and "
                 f"{HIGHEST_PRIORITY}; got {self.priority!r:.40}"
-            )
-
-    def _check_range(self, name: str, largest: float) -> None:
-        value = getattr(self, name)
-        if value is not None and not 1 / largest <= value <= largest:
-            raise InvalidValueError(
-                f"{self.label}: {name} must be between {1 / largest:g} and {largest:g}; got {value}"
             )
 
     def _describe(self) -> str:
@@ -321,7 +288,7 @@ def floor(handles: Sequence[Handle | str], *, height: float = 0.0) -> list[HalfS
 class Projection(_OnHandle):
     """The handle projects to a pixel of a camera."""
 
-    camera: Annotated[Camera, Read(_camera_from)]
+    camera: Annotated[Camera, Read(lambda table, key: read_camera(table.get(key, Path)))]
     pixel: Pixel
     kind: ClassVar[str] = "projection"
     unit: ClassVar[str] = "px"
@@ -355,7 +322,7 @@ class LookAt(_OnHandle):
 class Distance(_OnHandle):
     """Two handles are this far apart, in metres."""
 
-    other: Annotated[Handle | str, Read(_joint_from)]
+    other: Annotated[Handle | str, Read(lambda table, key: Handle(table.get(key, str)))]
     distance: Annotated[float, Range(least=0.0)]
     kind: ClassVar[str] = "distance"
 
@@ -416,13 +383,21 @@ class CentreOfMass(Constraint):
             x, z = corners[0]
             planes, inequality = [(1.0, 0.0, 0.0, x), (0.0, 0.0, 1.0, z)], False
         elif len(corners) >= 3:
-            planes, inequality = _edges(np.array(corners)), True
+            points, planes, inequality = np.array(corners), [], True
+            for a, b in zip(
+                points, np.roll(points, -1, axis=0), strict=True
+            ):  # inward half-planes of either order
+                normal = np.array([b[1] - a[1], a[0] - b[0]])
+                if (length := np.linalg.norm(normal)) > 0:
+                    normal = normal / length * (1.0 if normal @ (points.mean(axis=0) - a) >= 0 else -1.0)
+                    planes.append((float(normal[0]), 0.0, float(normal[1]), float(normal @ a)))
         else:
             raise InvalidValueError(
                 f"{self.label}: a support is one point or a polygon of three or more, as (x, z)"
             )
+        no_offset = (0.0, 0.0, 0.0)
         return [
-            Block(Kind.CENTRE_OF_MASS, 0, (0.0, 0.0, 0.0, *plane), inequality=inequality) for plane in planes
+            Block(Kind.CENTRE_OF_MASS, 0, (*no_offset, *plane), inequality=inequality) for plane in planes
         ]
 
 
@@ -439,17 +414,11 @@ class Pinned(Constraint):
         return (tuple(self.joints), np.asarray(self.q).tobytes() if self.hard else b"")
 
     def blocks(self, space: PoseSpace) -> list[Block]:
-        q = space.checked(self.q)
-        slots = self.slots(space)
-        return [
-            Block(
-                Kind.ROTATION,
-                int(space.moving[slot]),
-                (0.0, 0.0, 0.0, *q[7 + 3 * slot : 10 + 3 * slot]),
-                other=slot,
-            )
-            for slot in slots
-        ]
+        q, found = space.checked(self.q), []
+        for slot in self.slots(space):
+            turn = q[7 + 3 * slot : 10 + 3 * slot]
+            found.append(Block(Kind.ROTATION, int(space.moving[slot]), (0.0, 0.0, 0.0, *turn), other=slot))
+        return found
 
     def slots(self, space: PoseSpace) -> list[int]:
         """Indices of the pinned exponential maps; joints without degrees of freedom have none."""
@@ -460,13 +429,9 @@ class Pinned(Constraint):
         return f"pinned {', '.join(self.joints)}"
 
 
-_OWN: tuple[type[Constraint], ...] = (
-    *(Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, Apart, CentreOfMass, Projection),
-)
-CONSTRAINTS: Registry[type[Constraint]] = Registry(
-    "kind of constraint",
-    {own.kind: own for own in _OWN},
-)
+_OWN: tuple[type[Constraint], ...]
+_OWN = (Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, Apart, CentreOfMass, Projection)
+CONSTRAINTS: Registry[type[Constraint]] = Registry("kind of constraint", {own.kind: own for own in _OWN})
 
 
 def register_constraint(constraint: type[Constraint]) -> None:
@@ -483,9 +448,9 @@ def finite_vectors(values: Any, shape: tuple[int, ...], largest: float = FARTHES
     """Return the targets of many constraints as an array of this shape; raise if one is not finite and plausible."""
     try:
         vectors = np.array(values)
-        vectors = (
-            np.full(shape, np.nan) if vectors.dtype.kind == "c" else vectors.astype(np.float64).reshape(shape)
-        )
+        if vectors.dtype.kind == "c":
+            raise TypeError
+        vectors = vectors.astype(np.float64).reshape(shape)
     except (TypeError, ValueError, OverflowError):
         vectors = np.full(shape, np.nan)
     if not np.all(np.abs(vectors) <= largest):
@@ -524,17 +489,3 @@ def normals_of(direction: Array) -> tuple[Array, Array]:
     first = np.cross(direction, axis)
     first /= np.linalg.norm(first)
     return first, np.cross(direction, first)
-
-
-def _edges(corners: Array) -> list[tuple[float, float, float, float]]:
-    """Inward half-planes (normal, distance) in the ground plane of a convex polygon of either orientation."""
-    centre = corners.mean(axis=0)
-    planes = []
-    for a, b in zip(corners, np.roll(corners, -1, axis=0), strict=True):
-        normal = np.array([b[1] - a[1], a[0] - b[0]])
-        length = np.linalg.norm(normal)
-        if length == 0:
-            continue
-        normal = normal / length * (1.0 if normal @ (centre - a) >= 0 else -1.0)
-        planes.append((float(normal[0]), 0.0, float(normal[1]), float(normal @ a)))
-    return planes

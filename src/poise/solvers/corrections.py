@@ -66,12 +66,12 @@ class Corrections:
         """Return the predicted corrected rotations of a solved pose."""
         if self.joints and pose.skeleton.names != self.joints:
             raise InvalidValueError("these corrections belong to another skeleton")
-        turns = _turns(self.before, self.after)
+        gaps = rotations.multiply(rotations.conjugate(self.before), self.after)  # in each joint's own frame
+        turns = rotations.expmap_from_quaternion(gaps)
         touched = np.linalg.norm(turns, axis=-1).max(axis=0) > TOUCHED
         touched[0] = False  # the root is placed by the constraints
-        weights = np.linalg.solve(
-            _kernel(self.before, self.before) + NOISE * np.eye(len(self)), turns.reshape(len(self), -1)
-        )
+        kernel = _kernel(self.before, self.before) + NOISE * np.eye(len(self))
+        weights = np.linalg.solve(kernel, turns.reshape(len(self), -1))
         asked = (_kernel(pose.rotations[None], self.before) @ weights).reshape(-1, 3)
         return rotations.multiply(pose.rotations, rotations.quaternion_from_expmap(asked * touched[:, None]))
 
@@ -88,14 +88,13 @@ class Corrections:
 
     def save(self, path: str | Path) -> None:
         """Write a JSON file atomically."""
+        pairs = zip(self.before.round(6).tolist(), self.after.round(6).tolist(), strict=True)
+        corrections = [{"before": before, "after": after} for before, after in pairs]
         content = {
             "poise": "corrections",
             "version": VERSION,
             "joints": self.joints,
-            "corrections": [
-                {"before": before.round(6).tolist(), "after": after.round(6).tolist()}
-                for before, after in zip(self.before, self.after, strict=True)
-            ],
+            "corrections": corrections,
         }
         with replacing(path, "w") as file:
             json.dump(content, file)
@@ -125,11 +124,6 @@ def _checked(entries: Sequence[Any], key: str, joints: int) -> Float[Array, "cor
     if not np.all(np.abs(lengths - 1.0) < 1e-3):
         raise InvalidValueError("rotations must be unit quaternions")
     return found / lengths[..., None]
-
-
-def _turns(before: Array, after: Array) -> Float[Array, "corrections joints 3"]:
-    """The rotation vectors that take `before` to `after`, in each joint's own frame."""
-    return rotations.expmap_from_quaternion(rotations.multiply(rotations.conjugate(before), after))
 
 
 def _kernel(a: Array, b: Array) -> Float[Array, "a b"]:

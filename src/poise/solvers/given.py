@@ -60,9 +60,8 @@ def _on(handle: Handle | str, target: Any) -> list[Constraint]:
 
 def doubtful_units(constraints: Sequence[Constraint], skeleton: Skeleton) -> tuple[str, ...]:
     """A note if a target is so far from the origin, in heights of the body, that it is hardly in metres."""
-    distances = {
-        one.label: float(np.linalg.norm(one.target)) for one in constraints if isinstance(one, Position)
-    }
+    placed = [one for one in constraints if isinstance(one, Position)]
+    distances = {one.label: float(np.linalg.norm(one.target)) for one in placed}
     label = max(distances, key=distances.__getitem__, default="")
     heights = distances.get(label, 0.0) / skeleton.height if skeleton.height > 0 else 0.0
     if not _DOUBTFUL[0] <= heights <= _DOUBTFUL[1]:

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.solvers.constraints import Block, Constraint, Kind
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 DIFFERENCE = 1e-6  # metres and radians: step of finite-difference Jacobians
 
@@ -30,7 +30,7 @@ class PoseView:
     """
 
     space: PoseSpace
-    q: Float[Array, "size"]
+    q: PoseVector
 
     def position(self, handle: Handle | str) -> Float[Array, "3"]:
         """World position of a handle."""
@@ -92,7 +92,7 @@ class MeasuredConstraint(Constraint):
         """The rows linearised at the reference pose; `Problem` updates them."""
         return self.around(space, np.concatenate([[0.0, 0.0, 0.0, 1.0], np.zeros(space.size - 4)]))
 
-    def around(self, space: PoseSpace, q: Float[Array, "size"]) -> list[Block]:
+    def around(self, space: PoseSpace, q: PoseVector) -> list[Block]:
         """The rows linearised at the pose `q`."""
         pose = PoseView(space, q)
         residual = self._checked(pose)
@@ -102,15 +102,13 @@ class MeasuredConstraint(Constraint):
                 f"{self.label}: the Jacobian must be {len(residual)} x {space.freedoms} finite numbers; "
                 f"got shape {jacobian.shape}"
             )
-        return [
-            Block(Kind.LINEAR, 0, (-value, *row, *q), inequality=self.inequality)
-            for value, row in zip(residual, jacobian, strict=True)
-        ]
+        rows = zip(residual, jacobian, strict=True)
+        return [Block(Kind.LINEAR, 0, (-value, *row, *q), inequality=self.inequality) for value, row in rows]
 
     def _checked(self, pose: PoseView) -> Float[Array, "rows"]:
-        residual = np.atleast_1d(np.asarray(self.residual(pose), dtype=np.float64))
-        if residual.ndim != 1 or not np.all(np.isfinite(residual)):
+        found = np.atleast_1d(np.asarray(self.residual(pose), dtype=np.float64))
+        if found.ndim != 1 or not np.all(np.isfinite(found)):
             raise InvalidValueError(
-                f"{self.label}: the residual must be one row of finite numbers; got {residual.tolist()}"
+                f"{self.label}: the residual must be one row of finite numbers; got {found.tolist()}"
             )
-        return residual
+        return found

@@ -36,12 +36,11 @@ from poise.solvers.constraints import (
     Projection,
     floor,
 )
-from poise.solvers.follow import Follower
 from poise.solvers.given import doubtful_units
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
-from poise.solvers.solve import Solver
-from poise.types import Array
+from poise.solvers.solve import Follower, Solver
+from poise.types import Array, PoseVector
 
 Vec3 = tuple[float, float, float]
 Find = Callable[[list[Constraint], "Array | None", bool], Solution]
@@ -51,11 +50,8 @@ FORWARD: Vec3 = (0.0, 0.0, 1.0)
 LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at something
 LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
 LIFTED = 0.08  # of stature: a handle this high on a leg lifts its foot from the floor
-CALM = ("pelvis", "chest", "head")
-CALM_TURN, CALM_PLACE = (
-    0.05,
-    0.02,
-)  # radians and metres: how far these joints and the root may leave a recording
+CALM = ("pelvis", "chest", "head")  # stay as in a recording
+CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: how far these joints and the root may leave it
 FAR = 5.0  # heights of the body from the origin: beyond, the units of handles are looked at
 NEAR_THE_ORIGIN, COARSE = 50.0, -2  # metres; decimals of the body's position, where only directions matter
 
@@ -136,7 +132,7 @@ class Posture:
         asked: Sequence[Constraint],
         manner: Manner,
         before: Pose,
-        start: Float[Array, "size"],
+        start: PoseVector,
         *,
         moves: bool = False,
         fine: bool = True,
@@ -262,26 +258,33 @@ def _plan(
     placed = {joints[number][0]: number for number in placing}
     legs = taken_sides(skeleton, placed)
     planted = {role: place for role, place in manner.planted if not role.startswith(tuple(legs))}
-    defaults: list[Constraint] = [
-        Position(role, place, name=role.replace("_", " ")) for role, place in planted.items()
-    ]
+    defaults: list[Constraint] = []
+    defaults += [Position(role, place, name=role.replace("_", " ")) for role, place in planted.items()]
     if manner.floor is not None:
         up = [joints[number] for number, high in zip(placing, lifted, strict=False) if high]
         lifted_legs = taken_sides(skeleton, [joint for own in up for joint in own])
         free = [role for role in FLOOR_ROLES if role in skeleton.roles and role not in planted]
         near = [role for role in free if manner.near and not role.startswith(tuple(lifted_legs))]
         defaults += [*bearing.near_the_floor(near, skeleton, manner.floor), *floor(free, height=manner.floor)]
-    heading = _heading(skeleton, kinds, joints, placed, manner)
+    heading = manner.heading if "pelvis" in skeleton.roles else None
+    if manner.keeps_heading:  # until the hips or feet are turned
+        base = {skeleton.index(role) for role in ("pelvis", *FLOOR_ROLES) if role in skeleton.roles}
+        turned = [at for kind, at in zip(kinds, joints, strict=True) if kind == Orientation.kind]
+        heading = heading if all(base.isdisjoint(at) for at in turned) else None
+    else:
+        turning = not {Orientation.kind, LookAt.kind, Projection.kind}.isdisjoint(kinds)
+        roles = [role for role in skeleton.roles if skeleton.index(role) in placed]
+        sides = {role[:4] for role in roles if role.startswith(SIDES)}
+        heading = None if turning or len(sides) == 2 else heading
     if heading is not None:
         tolerance = bearing.TURN * (LOOKING if LookAt.kind in kinds else 1.0)
         defaults.append(bearing.facing(heading, skeleton, at=at, tolerance=tolerance))
     if manner.arms:
         busy = [joint for own in joints for joint in own]
         defaults += bearing.hanging(skeleton, busy=busy, at=at, heading=heading)
-    held = tuple(
-        (role, placed[skeleton.index(role)]) for role in skeleton.roles if skeleton.index(role) in placed
-    )
-    feet = {skeleton.index(role) for role in FLOOR_ROLES if role in skeleton.roles}
+    at_role = {role: skeleton.index(role) for role in skeleton.roles}
+    held = tuple((role, placed[joint]) for role, joint in at_role.items() if joint in placed)
+    feet = {at_role[role] for role in FLOOR_ROLES if role in at_role}
     stands = manner.floor is not None and manner.near and not planted and feet.isdisjoint(placed)
     points = all(shape[0] is Position and shape[4] != 0 for shape in shapes)  # all of them have rows
     return Defaults(skeleton, manner, tuple(defaults), held, planted, stands, points)
@@ -293,22 +296,3 @@ def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:
     named = [each for each in (handle, other) if each is not None]
     named += list(shape[7]) if kind is Pinned else [shape[7]] if kind is Apart else []
     return [skeleton.index(each if isinstance(each, str) else each.joint) for each in named]
-
-
-def _heading(
-    skeleton: Skeleton,
-    kinds: Sequence[str],
-    joints: Sequence[Sequence[int]],
-    placed: Collection[int],
-    manner: Manner,
-) -> Vec3 | None:
-    """The heading to keep; none if handles determine it, or if there are no hips to turn."""
-    if manner.heading is None or "pelvis" not in skeleton.roles:
-        return None
-    if manner.keeps_heading:
-        base = {skeleton.index(role) for role in ("pelvis", *FLOOR_ROLES) if role in skeleton.roles}
-        turned = [at for kind, at in zip(kinds, joints, strict=True) if kind == Orientation.kind]
-        return manner.heading if all(base.isdisjoint(at) for at in turned) else None
-    turning = not {Orientation.kind, LookAt.kind, Projection.kind}.isdisjoint(kinds)
-    sides = {role[:4] for role in skeleton.roles if role.startswith(SIDES) and skeleton.index(role) in placed}
-    return None if turning or len(sides) == 2 else manner.heading

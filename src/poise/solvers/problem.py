@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from functools import cached_property
-from typing import Any, Literal, NamedTuple, cast, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import numpy as np
 from jaxtyping import Float
@@ -24,21 +24,19 @@ from poise.solvers import core, dual_step
 from poise.solvers.constraints import (
     PARAMETERS,
     ROWS,
+    Block,
     Constraint,
     Kind,
     Pinned,
     Position,
-    Vector,
     finite_vectors,
 )
 from poise.solvers.measured import MeasuredConstraint
 from poise.solvers.rows import evaluate
 from poise.solvers.solution import Residual
-from poise.types import Array
+from poise.types import Array, Points, PoseVector
 
 Root = Literal["solved", "given"]
-
-_NO_STATE = np.empty(0)
 
 MOST_LEVELS = 16  # distinct priorities among hard constraints
 MOST_STEPS = 1_000_000
@@ -48,13 +46,6 @@ UNIT_SLACK = 1e-9  # largest deviation of a start's squared quaternion norm from
 UNLIKELY = 3.0  # standard deviations beyond which a soft constraint counts as not met
 CLOSE_TURN = 0.2  # radians: largest tolerance of an orientation that is passed to a prior
 SOFT_STEP = 1e4  # compliance of a soft constraint relative to the last hard one, without a prior
-
-
-def checked_root(root: Any) -> Root:
-    """Return how the root is treated, if that is one of the valid ways; raise otherwise."""
-    if not isinstance(root, str) or root not in get_args(Root):
-        raise UnknownNameError("way to treat the `root`,", str(root)[:40], get_args(Root))
-    return cast(Root, root)
 
 
 @dataclass(frozen=True)
@@ -79,10 +70,8 @@ class Settings:
 
     def array(self) -> Array:
         """The settings in the form that the compiled core takes."""
-        values = (
-            self.tolerance, self.finish_steps, self.longest_turn, self.longest_pull, self.step_tolerance,
-        )  # fmt: skip
-        return np.array(values, dtype=np.float64)
+        of_core = ("tolerance", "finish_steps", "longest_turn", "longest_pull", "step_tolerance")
+        return np.array([getattr(self, name) for name in of_core], dtype=np.float64)
 
 
 class Trail(NamedTuple):
@@ -108,7 +97,9 @@ class Problem:
         limits: JointLimits | None = None,
         settings: Settings | None = None,
     ) -> None:
-        self.space, self.root, self.settings = space, checked_root(root), settings or Settings()
+        self.space, self.root, self.settings = space, root, settings or Settings()
+        if not isinstance(root, str) or root not in get_args(Root):
+            raise UnknownNameError("way to treat the `root`,", str(root)[:40], get_args(Root))
         if not isinstance(self.settings, Settings):
             raise InvalidValueError(f"`settings` must be poise.Settings(...); got {settings!r:.60}")
         self._shape = (space.size,)
@@ -118,13 +109,22 @@ class Problem:
         self.ignored = tuple(c for c in constraints if np.isinf(c.compliance))
         self.constraints = _measured(constraints)
         self.integers, self.floats, self.rows, self._rows_of = self._encode()
-        self.limits = self._limit_array(limits)
-        self.free = self._free_freedoms()
+        bounds, moving = np.tile(np.array([[-np.inf], [np.inf]]), (1, space.freedoms)), space.moving
+        if (limits := limits if limits is not None else space.skeleton.limits) is not None:
+            if not np.allclose(limits.references[moving], space.references[moving], atol=1e-9):
+                raise InvalidValueError("joint limits and pose space must share their reference rotations")
+            bounds[:, ROOT_FREEDOMS:] = limits.lower[moving].ravel(), limits.upper[moving].ravel()
+        self.limits = read_only(bounds)
+        self.free = np.ones(space.freedoms, dtype=np.bool_)
+        self.free[:ROOT_FREEDOMS] = root == "solved"
+        for slot in [slot for pin in self.pins for slot in pin.slots(space)]:
+            self.free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
+        self._inequalities = self.rows[:, dual_step.INEQUALITY] == 1.0  # hold where their error is negative
+        self._has_soft_rows = bool(np.any(self.rows[:, dual_step.VARIANCE] > 0.0))
         needs_mass = np.any(self.integers[:, 0] == Kind.CENTRE_OF_MASS)
         self.body = (*space.tree, space.masses if needs_mass else read_only(np.zeros((0, 4))))
         self.blocks = (self.integers, self.floats)
-        self.settings_array = self.settings.array()
-        self.unfinished = self.settings.array()
+        self.settings_array, self.unfinished = self.settings.array(), self.settings.array()
         self.unfinished[core.FINISH_STEPS] = core.NO_FINISH
 
     @cached_property
@@ -139,7 +139,7 @@ class Problem:
         return Handles(self.integers[blocks, 1], self.floats[blocks, :3])
 
     @property
-    def targets(self) -> Float[Array, "handles 3"]:
+    def targets(self) -> Points:
         """Target positions of the handles."""
         return self.floats[self._position_rows, 3:6].copy()
 
@@ -158,9 +158,8 @@ class Problem:
         """The orientation and look-at blocks with tolerances up to `CLOSE_TURN`."""
         kinds, variances = self.integers[:, 0], self.rows[self.integers[:, 3], dual_step.VARIANCE]
         close = variances <= CLOSE_TURN**2
-        return np.flatnonzero(close & (kinds == Kind.ORIENTATION)), np.flatnonzero(
-            close & (kinds == Kind.LOOK_AT)
-        )
+        turned, looking = (close & (kinds == kind) for kind in (Kind.ORIENTATION, Kind.LOOK_AT))
+        return np.flatnonzero(turned), np.flatnonzero(looking)
 
     @cached_property
     def _position_rows(self) -> Array | slice:
@@ -169,7 +168,7 @@ class Problem:
         together = len(blocks) > 0 and blocks[-1] - blocks[0] == len(blocks) - 1
         return slice(int(blocks[0]), int(blocks[-1]) + 1) if together else blocks
 
-    def with_targets(self, targets: Float[Array, "handles 3"]) -> Problem:
+    def with_targets(self, targets: Points) -> Problem:
         """Set new targets for the position constraints, in their order; everything else is kept."""
         targets, expected = np.asarray(targets, dtype=np.float64), (len(self.position_blocks), 3)
         if targets.shape != expected or not _aim(targets, self.position_blocks, self.floats):
@@ -190,7 +189,7 @@ class Problem:
         self.floats[:] = self.parameters([constraints])[0]
         return self
 
-    def aim(self, targets: Sequence[Vector], last: Sequence[Constraint]) -> bool:
+    def aim(self, targets: Sequence[Sequence[float] | Array], last: Sequence[Constraint]) -> bool:
         """Move the first positions and the last constraints, if all numbers are valid; return whether they are."""
         blocks = [block for constraint in last for block in constraint.blocks_on(self.space)]
         try:
@@ -199,8 +198,7 @@ class Problem:
             return False
         if len(points) != len(targets) or not _aim(points, self.position_blocks, self.floats):
             return False
-        for row, block in zip(self.floats[len(self.floats) - len(blocks) :], blocks, strict=True):
-            row[: len(block.parameters)] = block.parameters
+        _write(blocks, self.floats[len(self.floats) - len(blocks) :])
         return True
 
     def parameters(self, frames: Sequence[Sequence[Constraint]]) -> Float[Array, "frames blocks parameters"]:
@@ -217,11 +215,10 @@ class Problem:
                 raise InvalidValueError(
                     "new targets must be for the problem's own constraints, in their order"
                 )
-            for row, block in zip(own, blocks, strict=True):
-                row[: len(block.parameters)] = block.parameters
+            _write(blocks, own)
         return floats
 
-    def start(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+    def start(self, q: PoseVector) -> PoseVector:
         """A copy of the start with its root's quaternion at unit length and pinned joints at their rotations."""
         q = np.array(q, dtype=np.float64)
         if q.shape != self._shape or not _plausible(q):
@@ -232,24 +229,22 @@ class Problem:
             q[3:ROOT_SIZE] = rotations.normalize(q[3:ROOT_SIZE])
         return self.pinned(q) if self.pins else q
 
-    def pinned(self, q: Float[Array, "size"]) -> Float[Array, "size"]:
+    def pinned(self, q: PoseVector) -> PoseVector:
         """Set pinned joints to their rotations, in place."""
         for pin in self.pins:
-            for slot in pin.slots(self.space):
-                q[ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3] = pin.q[
-                    ROOT_SIZE + 3 * slot : ROOT_SIZE + 3 * slot + 3
-                ]
+            for first in [ROOT_SIZE + 3 * slot for slot in pin.slots(self.space)]:
+                q[first : first + 3] = pin.q[first : first + 3]
         return q
 
     def run(
-        self, q: Float[Array, "size"], mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
+        self, q: PoseVector, mean: Float[Array, "maps"], covariance: Float[Array, "rows freedoms"]
     ) -> tuple[int, int, Array]:
         """Solve under one Gaussian; q is moved in place. Returns the status, steps and remaining row errors."""
-        return self.through(q, _NO_STATE, fixed(mean, covariance), (ALL,))
+        return self.through(q, np.empty(0), fixed(mean, covariance), (ALL,))
 
     def through(
         self,
-        q: Float[Array, "size"],
+        q: PoseVector,
         x: Float[Array, "state"],
         forms: tuple[Any, ...],
         steps: Steps,
@@ -276,7 +271,7 @@ class Problem:
 
     def _called(
         self,
-        q: Float[Array, "size"],
+        q: PoseVector,
         errors: Float[Array, "rows"],
         compiled: Callable[..., tuple[int, int]],
         arguments: tuple[Any, ...],
@@ -292,7 +287,7 @@ class Problem:
 
     def finish(
         self,
-        q: Float[Array, "size"],
+        q: PoseVector,
         covariance: Float[Array, "rows freedoms"],
         *,
         soft_too: bool = False,
@@ -313,11 +308,11 @@ class Problem:
             status = core.REACHED
         return status, steps, errors
 
-    def farthest(self, q: Float[Array, "size"]) -> float:
+    def farthest(self, q: PoseVector) -> float:
         """The largest row error at a pose, in metres or radians."""
         return float(np.abs(self.errors(q)[0]).max(initial=0.0))
 
-    def errors(self, q: Float[Array, "size"]) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
+    def errors(self, q: PoseVector) -> tuple[Float[Array, "rows"], Float[Array, "rows freedoms"]]:
         """The error of each row at a pose, and the rows' Jacobian."""
         self._measure(q)
         errors, jacobian = np.empty(len(self.rows)), np.empty((len(self.rows), self.space.freedoms))
@@ -327,7 +322,7 @@ class Problem:
     def cost(self, errors: Float[Array, "rows"]) -> float:
         """Squared errors of the hard constraints, those of lower priority weighted less."""
         hard = self.rows[:, dual_step.VARIANCE] == 0.0
-        left = np.where(self.rows[:, dual_step.INEQUALITY] == 1.0, np.maximum(errors, 0.0), errors)
+        left = np.where(self._inequalities, np.maximum(errors, 0.0), errors)
         return float(np.sum(left[hard] ** 2 / self.rows[hard, dual_step.COMPLIANCE]))
 
     def soft_loss(self, errors: Float[Array, "rows"]) -> float:
@@ -335,19 +330,8 @@ class Problem:
         if not self._has_soft_rows:
             return 0.0
         variances = self.rows[:, dual_step.VARIANCE]
-        soft = (variances > 0.0) & ((self.rows[:, dual_step.INEQUALITY] == 0.0) | (errors > 0.0))
+        soft = (variances > 0.0) & (~self._inequalities | (errors > 0.0))
         return float(0.5 * np.sum(np.square(errors[soft]) / variances[soft]))
-
-    @cached_property
-    def _has_soft_rows(self) -> bool:
-        return bool(np.any(self.rows[:, dual_step.VARIANCE] > 0.0))
-
-    def residual_of(self, number: int, errors: Float[Array, "rows"]) -> float:
-        """Residual of one constraint: the norm of its error; inequalities that hold count as zero."""
-        return math.hypot(*self._left(errors)[self._rows_of[number]])
-
-    def _largest(self, number: int, left: list[float]) -> float:
-        return max((math.hypot(*left[rows]) for rows in self._parts_of[number]), default=0.0)
 
     def _left(self, errors: Float[Array, "rows"]) -> list[float]:
         """The errors, with zero where an inequality holds."""
@@ -358,7 +342,8 @@ class Problem:
         tolerance, found, left = self.settings.tolerance, [], self._left(errors)
         for number, (label, unit, deviation) in enumerate(self._words):
             value, hard = math.hypot(*left[self._rows_of[number]]), deviation == 0.0
-            met = self._largest(number, left) <= tolerance if hard else value <= deviation
+            parts = [math.hypot(*left[rows]) for rows in self._parts_of[number]]
+            met = max(parts, default=0.0) <= tolerance if hard else value <= deviation
             allowed, constraint = tolerance + UNLIKELY * deviation, self.constraints[number]
             found.append(Residual(label, value, unit, hard, met, allowed, constraint))
         return tuple(found)
@@ -366,13 +351,6 @@ class Problem:
     def diagonal(self) -> Float[Array, "1 freedoms"]:
         """The metric without a prior: all free degrees of freedom have the same weight."""
         return self.free.astype(np.float64)[None, :]
-
-    # --- private ---------------------------------------------------------------------------------------------------
-
-    @cached_property
-    def _inequalities(self) -> Array:
-        """Mask of the inequality rows, which hold where their error is negative."""
-        return self.rows[:, dual_step.INEQUALITY] == 1.0
 
     @cached_property
     def _words(self) -> list[tuple[str, str, float]]:
@@ -389,14 +367,14 @@ class Problem:
     @cached_property
     def in_python(self) -> list[tuple[MeasuredConstraint, slice]]:
         """The constraints written in Python, each with its one-row blocks."""
-        first = self.integers[:, 3].tolist()
-        return [
-            (constraint, slice(first.index(rows.start), first.index(rows.start) + rows.stop - rows.start))
-            for constraint, rows in zip(self.constraints, self._rows_of, strict=True)
-            if isinstance(constraint, MeasuredConstraint)
-        ]
+        firsts, found = self.integers[:, 3].tolist(), []
+        for constraint, rows in zip(self.constraints, self._rows_of, strict=True):
+            if isinstance(constraint, MeasuredConstraint):
+                block = firsts.index(rows.start)
+                found.append((constraint, slice(block, block + rows.stop - rows.start)))
+        return found
 
-    def _measure(self, q: Float[Array, "size"]) -> None:
+    def _measure(self, q: PoseVector) -> None:
         """Linearise the constraints written in Python at a pose."""
         for constraint, blocks in self.in_python:
             found = constraint.around(self.space, q)
@@ -408,7 +386,7 @@ class Problem:
 
     def _measured_solve(
         self,
-        q: Float[Array, "size"],
+        q: PoseVector,
         errors: Float[Array, "rows"],
         solve: Callable[[], tuple[int, int]],
     ) -> tuple[int, int]:
@@ -436,7 +414,7 @@ class Problem:
             return core.REACHED, total
         return max(status, core.RELAXED), total
 
-    def _met_closely(self, q: Float[Array, "size"], errors: Float[Array, "rows"]) -> bool:
+    def _met_closely(self, q: PoseVector, errors: Float[Array, "rows"]) -> bool:
         """Meet the hard constraints by small, remeasured changes; return whether they are met, else restore q."""
         near, left = q.copy(), np.empty_like(errors)
         for _ in range(ROUNDS):
@@ -452,14 +430,13 @@ class Problem:
 
     def rank(self, errors: Float[Array, "rows"]) -> tuple[float, float]:
         """Sort key, lower is better: the largest hard error, then the loss of the soft ones."""
-        hard = [self.residual_of(n, errors) for n, own in enumerate(self.constraints) if own.hard]
+        left, owners = self._left(errors), zip(self.constraints, self._rows_of, strict=True)
+        hard = [math.hypot(*left[rows]) for constraint, rows in owners if constraint.hard]
         return max(hard, default=0.0), self.soft_loss(errors)
 
     def _encode(self) -> tuple[Array, Array, Array, list[slice]]:
-        integers: list[list[int]] = []
-        floats: list[Array] = []
+        integers, floats, rows_of = list[list[int]](), list[Array](), list[slice]()
         rows: list[tuple[float, float, float]] = []
-        rows_of: list[slice] = []
         levels = sorted({c.priority for c in self.constraints if c.hard}, reverse=True)
         if len(levels) > MOST_LEVELS:
             raise InvalidValueError(
@@ -470,42 +447,23 @@ class Problem:
             for block in constraint.blocks(self.space):
                 integers.append([block.kind, block.joint, block.other, len(rows), ROWS[block.kind]])
                 floats.append(np.asarray(block.parameters, dtype=np.float64))
-                compliance = (
-                    core.PRIORITY_STEP ** levels.index(constraint.priority) if constraint.hard else 0.0
-                )
+                level = levels.index(constraint.priority) if constraint.hard else 0
+                compliance = core.PRIORITY_STEP**level if constraint.hard else 0.0
                 rows += [(constraint.compliance, compliance, float(block.inequality))] * ROWS[block.kind]
             rows_of.append(slice(first, len(rows)))
-        table = np.array(rows, dtype=np.float64).reshape(-1, 3)
-        _weigh_soft_rows(table)
-        return (
-            np.array(integers, dtype=np.int64).reshape(-1, 5),
-            _table(floats),
-            table,
-            rows_of,
-        )
-
-    def _limit_array(self, limits: JointLimits | None) -> Float[Array, "2 freedoms"]:
-        bounds = np.tile(np.array([[-np.inf], [np.inf]]), (1, self.space.freedoms))
-        limits = limits if limits is not None else self.space.skeleton.limits
-        if limits is not None:
-            if not np.allclose(
-                limits.references[self.space.moving], self.space.references[self.space.moving], atol=1e-9
-            ):
-                raise InvalidValueError("joint limits and pose space must share their reference rotations")
-            bounds[0, ROOT_FREEDOMS:] = limits.lower[self.space.moving].ravel()
-            bounds[1, ROOT_FREEDOMS:] = limits.upper[self.space.moving].ravel()
-        return read_only(bounds)
-
-    def _free_freedoms(self) -> Array:
-        free = np.ones(self.space.freedoms, dtype=np.bool_)
-        free[:ROOT_FREEDOMS] = self.root == "solved"
-        for pin in self.pins:
-            for slot in pin.slots(self.space):
-                free[ROOT_FREEDOMS + 3 * slot : ROOT_FREEDOMS + 3 * slot + 3] = False
-        return free
+        table, padded = np.array(rows, dtype=np.float64).reshape(-1, 3), max([PARAMETERS, *map(len, floats)])
+        soft = table[:, dual_step.VARIANCE] > 0
+        if np.any(soft):  # without a prior: below all hard rows, ordered by variance
+            last = table[~soft, dual_step.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP
+            variances = table[soft, dual_step.VARIANCE]
+            table[soft, dual_step.COMPLIANCE] = last * SOFT_STEP * variances / variances.min()
+        parameters = np.zeros((len(floats), padded))
+        for row, own in zip(parameters, floats, strict=True):
+            row[: len(own)] = own
+        return np.array(integers, dtype=np.int64).reshape(-1, 5), parameters, table, rows_of
 
 
-def tangent_step(q: Float[Array, "size"], goal: Float[Array, "size"]) -> Float[Array, "freedoms"]:
+def tangent_step(q: PoseVector, goal: PoseVector) -> Float[Array, "freedoms"]:
     """The step in the tangent space from one pose to another."""
     step = np.empty(len(q) - 1)
     root_gap(q, goal, step)
@@ -536,24 +494,10 @@ def _plausible(q: Array) -> bool:
 
 def _measured(constraints: Sequence[Constraint]) -> tuple[Constraint, ...]:
     """The constraints that have rows: no hard pins, and none of zero weight."""
-    return tuple(
-        c for c in constraints if not (isinstance(c, Pinned) and c.hard) and math.isfinite(c.compliance)
-    )
+    own = (c for c in constraints if not (isinstance(c, Pinned) and c.hard))
+    return tuple([c for c in own if math.isfinite(c.compliance)])
 
 
-def _table(rows: Sequence[Array]) -> Float[Array, "blocks parameters"]:
-    """Rows of different lengths as one array, padded with zeros."""
-    table = np.zeros((len(rows), max([PARAMETERS, *map(len, rows)])))
-    for number, row in enumerate(rows):
-        table[number, : len(row)] = row
-    return table
-
-
-def _weigh_soft_rows(table: Array) -> None:
-    """Set compliances of soft rows for a solve without a prior: below all hard rows, ordered by variance."""
-    soft = table[:, dual_step.VARIANCE] > 0
-    if np.any(soft):
-        last = table[~soft, dual_step.COMPLIANCE].max() if np.any(~soft) else 1.0 / SOFT_STEP
-        table[soft, dual_step.COMPLIANCE] = (
-            last * SOFT_STEP * table[soft, dual_step.VARIANCE] / table[soft, dual_step.VARIANCE].min()
-        )
+def _write(blocks: Sequence[Block], floats: Float[Array, "blocks parameters"]) -> None:
+    for row, block in zip(floats, blocks, strict=True):
+        row[: len(block.parameters)] = block.parameters

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float, Int
 
-from poise.compiled import compiled, inlined
+from poise.compiled import compiled
 from poise.priors.forms import EXPECTED, FREE, FREE_ROOT, SEEN, Fixed, settled
 from poise.priors.predicting import ROUNDS, again, begin, in_root_frame
 from poise.priors.prior import Asked, Guide, Start, State, Steps
@@ -28,7 +28,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.solvers import core
 from poise.solvers.problem import NO_TRAIL, Problem, Trail
 from poise.solvers.rows import Body
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 _NOTHING = np.empty(0)
 SHORT_FINISH = 10  # steps to meet hard constraints from every start; only the best start takes more
@@ -44,7 +44,7 @@ USUAL = 0.1  # update rate of the running mean
 class Optimum:
     """One local optimum of a problem, with the guide's state there."""
 
-    q: Float[Array, "size"]
+    q: PoseVector
     state: State
     status: int
     steps: int
@@ -66,9 +66,7 @@ class Runner:
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
 
-    def __call__(
-        self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
-    ) -> tuple[int, int, Array]:
+    def __call__(self, q: PoseVector, before: Sequence[PoseVector] = ()) -> tuple[int, int, Array]:
         """Move q to the solution, given the frames `before` (newest first); return status, steps, remaining errors."""
         self.ask(before, q)
         if self.tracks and len(before) and not self.remembers(before[0]):
@@ -83,7 +81,7 @@ class Runner:
         self.found, q[:] = tuple(found), best.q
         return best.status, sum([optimum.steps for optimum in found]), best.errors
 
-    def ask(self, before: Sequence[Float[Array, "size"]] = (), q: Array | None = None) -> None:
+    def ask(self, before: Sequence[PoseVector] = (), q: Array | None = None) -> None:
         """Tell the guide what it is asked besides the targets."""
         problem = self.problem
         given = problem.root == "given"
@@ -91,24 +89,19 @@ class Runner:
         facing = problem.facing if self.guide.faces else None
         self.guide.ask(Asked(before, facing, points, free_root=not given))
 
-    def modes(self, q: Float[Array, "size"]) -> list[tuple[float, Optimum]]:
+    def modes(self, q: PoseVector) -> list[tuple[float, Optimum]]:
         """Distinct kinds of poses that meet the constraints, each with its probability, the likeliest first.
 
         Kinds that converge to one pose are merged. Kinds that miss constraints by more than others are dropped.
         """
         self.ask()
         starts = self.guide.modes(q, self.problem.targets, free_root=self.problem.root == "solved")
-        found = [
-            (share, self._through(self._pinned(start), self.guide.plan.finer)) for share, start in starts
-        ]
+        rounds, space = self.guide.plan.finer, self.problem.space
+        found = [(share, self._through(self._pinned(start), rounds)) for share, start in starts]
         least = min((self.rank(one)[0] for _, one in found), default=0.0) + self.problem.settings.tolerance
         kept: list[tuple[float, Optimum]] = []
         for share, one in sorted(found, key=lambda pair: -pair[0]):
-            same = [
-                number
-                for number, (_, other) in enumerate(kept)
-                if are_alike(self.problem.space, one.q, other.q)
-            ]
+            same = [number for number, (_, other) in enumerate(kept) if are_alike(space, one.q, other.q)]
             if same:
                 kept[same[0]] = (kept[same[0]][0] + share, kept[same[0]][1])
             elif self.rank(one)[0] <= least:
@@ -116,7 +109,7 @@ class Runner:
         total = sum(share for share, _ in kept)
         return sorted(((share / total, one) for share, one in kept), key=lambda pair: -pair[0])
 
-    def remembers(self, q: Float[Array, "size"]) -> bool:
+    def remembers(self, q: PoseVector) -> bool:
         """Whether `q` is the last frame's pose, up to its root, with a state to warm-start from."""
         if self._last is None or (self._on_the_way and not self.dragging):
             return False
@@ -126,13 +119,13 @@ class Runner:
         """Make the next solve a cold one."""
         self._last = None
 
-    def resume(self, q: Float[Array, "size"]) -> None:
+    def resume(self, q: PoseVector) -> None:
         """Use a pose, from any source, as the last frame."""
         if self.tracks:
             state = self.guide.resumed(q, self.problem.targets)
             self._last, self._on_the_way = Optimum(q.copy(), state, core.REACHED, 0, np.empty(0)), False
 
-    def pause(self, q: Float[Array, "size"]) -> None:
+    def pause(self, q: PoseVector) -> None:
         """Use a pose between the last two as the last frame; its state is kept while dragging."""
         if self._last is not None:
             self._last, self._on_the_way = replace(self._last, q=q.copy()), True
@@ -142,29 +135,33 @@ class Runner:
         """Latent point of the last frame in the latent space of every style that took part."""
         return () if self._last is None else self.guide.latents(self._last.state)
 
-    def spread(self, q: Float[Array, "size"]) -> tuple[Float[Array, "freedoms"], Array]:
-        """Gap from a solved pose to the guide's mean there, and the covariance of the degrees of freedom not held."""
+    def spread(self, q: PoseVector) -> tuple[Float[Array, "freedoms"], Array]:
+        """Gap from a solved pose to the guide's mean there, and the covariance of the degrees of freedom not held.
+
+        It is conditioned on the held ones: pinned joints, and the root if given.
+        """
         state = None
         if self._last is not None and not self._on_the_way and np.array_equal(self._last.q, q):
             state = self._last.state
         if state is None:
             state = self.guide.resumed(q, self.problem.space.handle_positions(q, self.problem.handles)[0])
         gap, covariance, _ = self.guide.gaussian(q, state)
-        free = self.problem.free
-        gap[~free] = 0.0
-        return gap, _given(covariance, free)
+        held = np.flatnonzero(~self.problem.free)
+        if len(pinned := held[held >= ROOT_FREEDOMS]):
+            across = covariance[:, pinned]
+            covariance -= across @ np.linalg.solve(covariance[np.ix_(pinned, pinned)], across.T)
+        gap[held], covariance[held], covariance[:, held] = 0.0, 0.0, 0.0
+        return gap, covariance
 
     @property
     def expectation(self) -> tuple[Float[Array, "maps"], Float[Array, "freedoms freedoms"]]:
         """The guide's mean of the maps and covariance of all degrees of freedom around the last solve."""
         assert self._last is not None, "nothing was solved yet"
         mean, own = self.guide.expectation(self._last.q, self._last.state)
-        covariance = np.zeros((self.problem.space.freedoms,) * 2)
-        covariance[_ROOT, _ROOT] = FREE_ROOT
+        root, covariance = np.arange(ROOT_FREEDOMS), np.zeros((self.problem.space.freedoms,) * 2)
+        covariance[root, root] = FREE_ROOT
         covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:] = own
         return mean, covariance * np.outer(self.problem.free, self.problem.free)
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _tracked(self, q: Array, last: Optimum, *, follows: bool) -> list[Optimum]:
         """Solve from the last frame's state, and from another start if the guide has a better one.
@@ -177,65 +174,45 @@ class Runner:
             return [self._through(Start(q, last.state), plan.dragged)]
         lacking = 0.0 if follows else self.problem.farthest(q)
         on = self._through(self._pinned(Start(self.guide.onward(q, last.state), last.state)), plan.tracked)
-        if lacking > ASTRAY or (lacking > MOVED and self._is_unlikely(on)):
+        lost = lacking > ASTRAY
+        if MOVED < lacking <= ASTRAY:
+            _, loss = self.rank(on)
+            lost = loss > self._usual + UNLIKELY
+            self._usual = loss if np.isinf(self._usual) else self._usual + USUAL * (loss - self._usual)
+        if lost:
             return self._ranked([on, *self._cold(q)])
         other = self.guide.alternative(q, self.problem.targets, on.state)
         if other is None:
             return [on]
         return self._ranked([on, self._through(self._pinned(other), plan.tracked)])
 
-    def _is_unlikely(self, on: Optimum) -> bool:
-        """Whether a frame's loss is well above the running mean of frames that moved as far; updates that mean."""
-        _, loss = self.rank(on)
-        unlikely = loss > self._usual + UNLIKELY
-        self._usual = loss if np.isinf(self._usual) else self._usual + USUAL * (loss - self._usual)
-        return unlikely
-
     def _cold(self, q: Array) -> list[Optimum]:
         """Solve from those of the guide's starts that the smooth stage keeps distinct."""
         guide, plan, problem = self.guide, self.guide.plan, self.problem
         if self.compiled:
-            return [self._predicted(q)]
+            one, predicted = q[None].copy(), guide.blank()  # type: ignore[attr-defined]
+            found_of = solve_predicted(problem, guide, one, problem.floats[None], predicted)
+            (status,), (taken,), (left,) = found_of
+            return [Optimum(one[0], predicted, int(status), int(taken), left)]
         starts = guide.starts(q, problem.targets, free_root=problem.root == "solved")
-        apart = self._apart(starts)
+        places = len(starts) * sum(map(sum, plan.smooth)) if guide.together > 0.0 else 0
+        states = np.empty((places, np.size(guide.moving(starts[0].state)[1])))
+        apart, passed = list[Optimum](), 0
+        for start in map(self._pinned, starts):
+            trail = Trail(states, passed, guide.together)
+            smooth = self._through(start, plan.smooth, settings=problem.unfinished, trail=trail)
+            if smooth.status != core.JOINED:
+                apart.append(smooth)
+                passed += smooth.steps
         settings = self._briefly if len(apart) > 1 else None
         found = self._ranked(
-            [
-                self._through(Start(one.q, one.state), plan.finer, settings=settings, taken=one.steps)
-                for one in apart
-            ]
+            [self._through(Start(a.q, a.state), plan.finer, settings=settings, taken=a.steps) for a in apart]
         )
         if settings is not None and found[0].status == core.OUT_OF_TIME:
             last, best = (*(0 for _ in plan.finer[-1][1:]), 1), found[0]
             found[0] = self._through(Start(best.q, best.state), (last,), taken=best.steps)
             found = self._ranked(found)
         return found
-
-    def _apart(self, starts: Sequence[Start]) -> list[Optimum]:
-        """Run the smooth stage from `starts`, and drop those that join another."""
-        guide, apart, passed = self.guide, [], 0
-        places = len(starts) * sum(map(sum, guide.plan.smooth)) if guide.together > 0.0 else 0
-        states = np.empty((places, np.size(guide.moving(starts[0].state)[1])))
-        for start in starts:
-            smooth = self._through(
-                self._pinned(start),
-                guide.plan.smooth,
-                settings=self.problem.unfinished,
-                trail=Trail(states, passed, guide.together),
-            )
-            if smooth.status != core.JOINED:
-                apart.append(smooth)
-                passed += smooth.steps
-        return apart
-
-    def _predicted(self, q: Array) -> Optimum:
-        """Solve from the guide's prediction in one compiled call."""
-        guide: Any = self.guide
-        found, predicted = q[None].copy(), guide.blank()
-        statuses, steps, errors = solve_predicted(
-            self.problem, guide, found, self.problem.floats[None], predicted
-        )
-        return Optimum(found[0], predicted, int(statuses[0]), int(steps[0]), errors[0])
 
     def _pinned(self, start: Start) -> Start:
         return Start(self.problem.pinned(start.q), start.state)
@@ -290,9 +267,7 @@ class PlainRunner:
         self._bounded = np.flatnonzero(bounded)
         self._middle = (lower[bounded] + upper[bounded]) / 2
 
-    def __call__(
-        self, q: Float[Array, "size"], before: Sequence[Float[Array, "size"]] = ()
-    ) -> tuple[int, int, Array]:
+    def __call__(self, q: PoseVector, before: Sequence[PoseVector] = ()) -> tuple[int, int, Array]:
         """Move q to the solution; return status, steps and remaining errors."""
         del before
         again = q.copy() if len(self._bounded) else q
@@ -306,23 +281,10 @@ class PlainRunner:
         return status, steps + more, errors
 
 
-def are_alike(space: PoseSpace, one: Float[Array, "size"], other: Float[Array, "size"]) -> bool:
+def are_alike(space: PoseSpace, one: PoseVector, other: PoseVector) -> bool:
     """Whether the joints of two poses have nearly the same positions."""
     apart = space.forward(one)[0] - space.forward(other)[0]
     return float(np.linalg.norm(apart, axis=-1).mean()) < ALIKE
-
-
-def _given(covariance: Float[Array, "freedoms freedoms"], free: Array) -> Float[Array, "freedoms freedoms"]:
-    """A covariance conditioned on the held degrees of freedom: pinned joints, and the root if given."""
-    held = np.flatnonzero(~free)
-    if len(pinned := held[held >= ROOT_FREEDOMS]):
-        across = covariance[:, pinned]
-        covariance -= across @ np.linalg.solve(covariance[np.ix_(pinned, pinned)], across.T)
-    covariance[held], covariance[:, held] = 0.0, 0.0
-    return covariance
-
-
-_ROOT = np.arange(ROOT_FREEDOMS)
 
 
 # --- predictors -------------------------------------------------------------------------------------------------------
@@ -362,13 +324,14 @@ def solve_many(
 ) -> Outcome:
     """The same with a part of the poses on every thread."""
     ends = np.linspace(0, len(q), threads + 1).astype(int)
-    parts = [slice(first, end) for first, end in pairwise(ends.tolist())]
+    parts = [slice(first, end) for first, end in pairwise(ends)]
+
+    def solved(own: slice) -> Outcome:
+        return solve_predicted(problem, guide, q[own], floats[own], guide.blank())
+
     with ThreadPoolExecutor(threads) as pool:
-        found = list(
-            pool.map(lambda own: solve_predicted(problem, guide, q[own], floats[own], guide.blank()), parts)
-        )
-    statuses, steps, errors = (np.concatenate(each) for each in zip(*found, strict=True))
-    return statuses, steps, errors
+        statuses, steps, errors = zip(*pool.map(solved, parts), strict=True)
+    return np.concatenate(statuses), np.concatenate(steps), np.concatenate(errors)
 
 
 @compiled
@@ -391,53 +354,24 @@ def _solve_all(
     steps: Array,
     errors: Array,
 ) -> None:
-    """Solve poses one after the other."""
-    for i in range(len(q)):
-        statuses[i], steps[i] = _solve(
-            q[i], floats[i], body, integers, rows, predictor, position_blocks, joints, offsets, free, limits,
-            map_steps, settings, predicted, errors[i],
-        )  # fmt: skip
-
-
-@inlined
-def _solve(
-    q: Array,
-    floats: Array,
-    body: Body,
-    integers: Array,
-    rows: Array,
-    predictor: Any,
-    position_blocks: Array,
-    joints: Array,
-    offsets: Array,
-    free: Array,
-    limits: Array,
-    map_steps: int,
-    settings: Array,
-    predicted: Any,
-    errors: Array,
-) -> tuple[int, int]:
-    """Predict, solve, and predict again while a free root moves."""
-    start, steps, status = q.copy(), 0, 0
+    """Solve poses one after the other: predict, solve, and predict again while a free root moves."""
     targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
-    for h in range(len(joints)):
-        targets[h] = floats[position_blocks[h], 3:6]
-    rooted = begin(predictor, q, targets, body[0], body[1], joints, offsets, free[0], predicted)
-    for k in range(ROOT_FREEDOMS, len(free)):
-        if not free[k]:
-            q[k + 1] = start[k + 1]
     root, maps = predicted.mean[:ROOT_SIZE], predicted.mean[ROOT_SIZE:]
-    for left in range(ROUNDS - 1, -1, -1):
-        kind = EXPECTED if rooted else (SEEN if left > 0 and len(targets) > 0 else FREE)
-        status, more = core.solve(
-            q, state, body, (integers, floats), rows, Fixed(root, kind, maps, predicted.metric), map_steps,
-            free, limits, settings, errors, trail, 0, 0.0,
-        )  # fmt: skip
-        steps += more
-        if rooted or len(targets) == 0 or (status != core.LEFT and settled(q, root)):
-            break
-        again(predictor, q, targets, body[0], body[1], predicted)
-    return status, steps
-
-
-# --- the runner -------------------------------------------------------------------------------------------------------
+    for i in range(len(q)):
+        own, start, steps[i] = q[i], q[i].copy(), 0
+        for h in range(len(joints)):
+            targets[h] = floats[i, position_blocks[h], 3:6]
+        rooted = begin(predictor, own, targets, body[0], body[1], joints, offsets, free[0], predicted)
+        for k in range(ROOT_FREEDOMS, len(free)):
+            if not free[k]:
+                own[k + 1] = start[k + 1]
+        for left in range(ROUNDS - 1, -1, -1):
+            kind = EXPECTED if rooted else (SEEN if left > 0 and len(targets) > 0 else FREE)
+            statuses[i], more = core.solve(
+                own, state, body, (integers, floats[i]), rows, Fixed(root, kind, maps, predicted.metric), map_steps,
+                free, limits, settings, errors[i], trail, 0, 0.0,
+            )  # fmt: skip
+            steps[i] += more
+            if rooted or len(targets) == 0 or (statuses[i] != core.LEFT and settled(own, root)):
+                break
+            again(predictor, own, targets, body[0], body[1], predicted)

@@ -1,7 +1,7 @@
 """Solve a whole sequence at once: the one solver over time, for any list of terms.
 
 Keyframes, animation from contacts, people in video, and whatever an outside term adds are sums of terms over frames
-(`priors.terms`, `solvers.terms`). Each round linearises all terms into a banded system with a border for shared
+(`priors.terms`, and those below). Each round linearises all terms into a banded system with a border for shared
 unknowns, and takes a damped Gauss-Newton step (Levenberg-Marquardt), in time linear in the frames. Rounds end when a
 step gains little. Hard constraints are stiff in the steps and met exactly at the end, frame by frame, by the smallest
 change in the metric of the other terms.
@@ -9,43 +9,40 @@ change in the metric of the other terms.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 from jaxtyping import Float
 
+from poise.compiled import compiled
 from poise.errors import InvalidValueError
-from poise.priors.blend import BlendPrior
-from poise.priors.prior import Prior
+from poise.priors.blend import BlendPrior, Chart, weighed
+from poise.priors.forms import FREE_ROOT
+from poise.priors.prior import Information, Prior
 from poise.priors.terms import Accelerations, System, Targets, Term, Unknowns, WindowGaussian, tangents
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Pose
-from poise.solvers import core
-from poise.solvers.constraints import Constraint, Orientation, Position
-from poise.solvers.follow import Follower
+from poise.solvers import core, dual_step
+from poise.solvers.constraints import ROWS, Constraint, Kind, Orientation, Position
 from poise.solvers.problem import Problem, Settings
-from poise.solvers.solution import MotionSolution
-from poise.solvers.solve import Solver
-from poise.solvers.terms import STIFF, Constraints, PosePriors
-from poise.types import Array, Progress
+from poise.solvers.rows import Body, evaluate
+from poise.solvers.solution import STATUSES, MotionSolution, Residual, Solution
+from poise.solvers.solve import Follower, Solver
+from poise.types import Array, PoseVector, Progress
 
 ROUNDS = 9
 SETTLED = 0.02  # nats per frame: a step that gains less is the last
-LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = (
-    0.3,
-    0.5,
-    0.4,
-)  # largest step of joints (rad), root (m), latent points
-FIRST_DAMPING, TRIES = (
-    1e-4,
-    6,
-)  # relative to the diagonal; and how often a step that gains nothing is damped more
+LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m), latent points
+FIRST_DAMPING, TRIES = 1e-4, 6  # relative to the diagonal; how often a step that gains nothing is damped more
 MOST_TARGETS = 1200  # that a model of motion is shown
 AWAY = 0.3  # radians (metres for the root): typical deviation of a frame from its own solution
 SMOOTHER = 0.995  # of the roughness before: a step that smooths less is not worth meeting constraints again
 QUICKEST_TURN = 2.5  # radians per second: typical largest turning speed of a root
+STIFF = 1e-3  # metres, radians: tolerance of hard constraints in the steps; less allows short steps only
+EXACT = 0.1  # of the tolerance of hard constraints: where their finish ends
+AT_ONCE = 64  # frames whose rows are linearised together
 
 
 class SequenceSolver:
@@ -104,12 +101,9 @@ class SequenceSolver:
 
     def deviations(self, now: Unknowns) -> Float[Array, "frames joints"]:
         """One standard deviation per axis of each joint's position, from the terms of its own frame."""
-        system, count = (
-            self.system(now, [term for term in self.terms if not term.reach]),
-            len(self.space.skeleton),
-        )
-        joints = self.space.handles(self.space.skeleton.names)
-        found = np.empty((len(now), count))
+        system = self.system(now, [term for term in self.terms if not term.reach])
+        names = self.space.skeleton.names
+        joints, found = self.space.handles(names), np.empty((len(now), len(names)))
         for frame, q in enumerate(now.q):
             _, jacobian = self.space.handle_positions(q, joints)
             spread = np.linalg.inv(system.bands[0][frame, : system.freedoms, : system.freedoms])
@@ -166,16 +160,12 @@ def solve_terms(
 
 def targets_of(space: PoseSpace, frames: Sequence[Sequence[Constraint]], fps: float) -> Targets:
     """The position constraints of all frames; if there are too many, evenly spaced ones."""
-    found = [
-        (frame / fps, constraint)
-        for frame, constraints in enumerate(frames)
-        for constraint in constraints
-        if isinstance(constraint, Position)
-    ]
+    timed = [(frame / fps, one) for frame, own in enumerate(frames) for one in own]
+    found = [(time, one.at, one.target) for time, one in timed if isinstance(one, Position)]
     found = found[:: max(1, -(-len(found) // MOST_TARGETS))]
-    handles = space.handles([constraint.at for _, constraint in found])
-    points = np.array([constraint.target for _, constraint in found], dtype=np.float64).reshape(-1, 3)
-    return Targets(np.array([time for time, _ in found]), handles, points)
+    handles = space.handles([at for _, at, _ in found])
+    points = np.array([target for _, _, target in found], dtype=np.float64).reshape(-1, 3)
+    return Targets(np.array([time for time, _, _ in found]), handles, points)
 
 
 # --- from priors of poses ------------------------------------------------------------------------------------------
@@ -221,9 +211,8 @@ class Smoother(Term):
         self._space, self._most = space, np.inf
         self._before: Unknowns | None = None
 
-    def update(self, now: Unknowns, number: int) -> bool:
+    def update(self, now: Unknowns, number: int) -> bool:  # noqa: ARG002
         """Measure the present roughness."""
-        del number
         self._before, self._most = now, SMOOTHER * self._roughness(now)
         return False
 
@@ -304,9 +293,8 @@ def frame_by_frame(
             follower.use(partial(Solver, _model(priors, weights), fps=fps))
         steady: list[Constraint] = []
         if before is not None:
-            root = before.skeleton.names[0]
-            slowly = QUICKEST_TURN / fps
-            steady = [Orientation(root, before.rotations[0], tolerance=slowly, name="turn of the root")]
+            root, turn, slowly = before.skeleton.names[0], before.rotations[0], QUICKEST_TURN / fps
+            steady = [Orientation(root, turn, tolerance=slowly, name="turn of the root")]
         before = follower.step([*frame.constraints, *steady]).pose
         poses.append(space.q_from_pose(before))
         progress(done)
@@ -333,3 +321,159 @@ def _model(priors: Sequence[Prior], weights: tuple[float, ...]) -> Prior:
     if len(taking_part) == 1:
         return taking_part[0][0]
     return BlendPrior([prior for prior, _ in taking_part], [weight for _, weight in taking_part])
+
+
+# --- terms of constraints and of priors of poses ----------------------------------------------------------------------
+
+
+class Constraints(Term):
+    """The constraints of every frame: soft ones by their tolerance, hard ones stiff, and met exactly at the end."""
+
+    def __init__(self, problems: Sequence[Problem], *, stiff: float = STIFF) -> None:
+        self.problems, self._stiff = problems, stiff
+
+    def cost(self, now: Unknowns) -> float:
+        """Half the weighted squares of the errors."""
+        posed = [(problem, problem.errors(q)[0]) for problem, q in zip(self.problems, now.q, strict=True)]
+        return 0.5 * sum(float(errors**2 @ _weights(own, errors, self._stiff)) for own, errors in posed)
+
+    def add(self, now: Unknowns, system: System) -> None:
+        """Add the rows; freedoms that a frame has pinned or given are held."""
+        own = slice(0, system.freedoms)
+        for frame, problem in enumerate(self.problems):
+            system.held[frame, own] |= ~problem.free
+            if len(problem.rows):
+                errors, jacobian = problem.errors(now.q[frame])
+                weighed = jacobian.T * _weights(problem, errors, self._stiff)
+                system.right[frame, own] += weighed @ errors
+                system.bands[0][frame, own, own] += weighed @ jacobian
+
+    def finish(
+        self, q: Float[Array, "frames size"], metric: System, prior: Prior, steps: int
+    ) -> list[Solution]:
+        """Meet every frame's hard constraints exactly, in place, by the smallest change in a metric."""
+        found = []
+        for frame, problem in enumerate(self.problems):
+            own = metric.bands[0][frame, : metric.freedoms, : metric.freedoms]
+            precision = own + np.eye(len(own)) / FREE_ROOT
+            covariance = np.linalg.inv(precision) * np.outer(problem.free, problem.free)
+            status, taken, _ = problem.finish(q[frame], covariance, share=EXACT)
+            measure, outcome = partial(_left, problem, q[frame]), STATUSES[status]
+            found.append(Solution(q[frame], problem.space, measure, outcome, steps + taken, 0.0, prior))
+        return found
+
+
+class Rows(Term):
+    """Soft rows of the same kinds in every frame, each frame with parameters and variances of its own.
+
+    A row with infinite variance is not used. Blocks farther off than `outlier` standard deviations count less and
+    less (the loss of Geman and McClure): r^2 / (1 + r^2 / outlier^2) for a block's squared errors r^2.
+    """
+
+    def __init__(self, template: Problem, frames: int, *, outlier: float = np.inf) -> None:
+        self._body, self._integers, self._outlier = template.body, template.integers, outlier
+        self._counts = np.array([ROWS[Kind(kind)] for kind in self._integers[:, 0]])
+        self.floats = np.repeat(template.floats[None], frames, axis=0)
+        self.variances = np.full((frames, len(template.rows)), np.inf)
+
+    def cost(self, now: Unknowns) -> float:
+        """Half the squared errors over their variances."""
+        return 0.5 * sum(cost for _, _, _, _, cost in self._linearised(now.q))
+
+    def add(self, now: Unknowns, system: System) -> None:
+        """Add the rows of all frames, with outliers weighted by their present errors."""
+        own = slice(0, system.freedoms)
+        for some, errors, jacobians, weights, _ in self._linearised(now.q):
+            weighed = np.swapaxes(jacobians * weights[..., None], 1, 2)
+            system.right[some, own] += (weighed @ errors[..., None])[..., 0]
+            system.bands[0][some, own, own] += weighed @ jacobians
+
+    def _linearised(
+        self, q: Float[Array, "frames size"]
+    ) -> Iterable[tuple[slice, Array, Array, Array, float]]:
+        """Errors, Jacobians and weights of the rows, and twice their cost, for some frames at once."""
+        for first in range(0, len(q), AT_ONCE):
+            some = slice(first, first + AT_ONCE)
+            variances, poses = self.variances[some], np.ascontiguousarray(q[some])
+            errors, jacobians = np.empty(variances.shape), np.empty((*variances.shape, q.shape[1] - 1))
+            _evaluate_all(poses, self._body, self._integers, self.floats[some], errors, jacobians)
+            squares = np.add.reduceat(errors**2 / variances, self._integers[:, 3], axis=1)
+            less = 1.0 / (1.0 + squares / self._outlier**2)
+            weights = np.repeat(less**2, self._counts, axis=1) / variances
+            yield some, errors, jacobians, weights, float((squares * less).sum())
+
+
+class PosePriors(WindowGaussian):
+    """The priors of every frame, by weight, as a Gaussian around its pose; asked again every few rounds."""
+
+    def __init__(
+        self,
+        priors: Sequence[Prior],
+        space: PoseSpace,
+        handles: Sequence[Handles],
+        weights: Sequence[Sequence[float]],
+        *,
+        every: int = 1,
+    ) -> None:
+        """`handles` are those with positions, by which a prior predicts, and `weights` those of priors, by frame.
+
+        With `every` of 0, priors are asked by `ask` alone.
+        """
+        super().__init__(0, np.zeros((len(handles), space.size)), np.zeros(space.freedoms))
+        made: dict[tuple[bytes, bytes], LocalGaussian] = {}
+        self._asked = [
+            made.setdefault((own.joints.tobytes(), own.offsets.tobytes()), LocalGaussian(priors, space, own))
+            for own in handles
+        ]
+        self._weights, self._every = weights, every
+
+    def update(self, now: Unknowns, number: int) -> bool:
+        """Ask the priors around the present poses."""
+        if self._every and number % self._every == 0:
+            self.ask(now.q, range(len(now)))
+        return False
+
+    def ask(self, q: Float[Array, "frames size"], frames: Iterable[int]) -> None:
+        """Ask the priors around the poses of some frames."""
+        for frame in frames:
+            self.mean[frame] = q[frame]
+            self.pull[frame], self.precision[frame] = self._asked[frame](q[frame], self._weights[frame])
+
+
+class LocalGaussian:
+    """Several priors for one set of handles, by weight, as one Gaussian around poses of a common space."""
+
+    def __init__(self, priors: Sequence[Prior], space: PoseSpace, handles: Handles) -> None:
+        self._space, self._handles = space, handles
+        self._parts = [(prior.guide(handles), Chart(prior.space, space)) for prior in priors]
+
+    def __call__(self, q: PoseVector, weights: Sequence[float]) -> Information:
+        """Pull and precision at a pose; zero without a prior of positive weight."""
+        points, _ = self._space.handle_positions(q, self._handles)
+        found = [(1.0, Information(np.zeros(len(q) - 1), np.eye(len(q) - 1) / FREE_ROOT))]
+        for (guide, chart), weight in zip(self._parts, weights, strict=True):
+            if weight > 0.0:
+                found.append((weight, chart.seen(q, guide.around(chart.own(q), points))))
+        return weighed(found)
+
+
+def _weights(problem: Problem, errors: Float[Array, "rows"], stiff: float) -> Float[Array, "rows"]:
+    """One over the variance of each row; zero for inequalities that hold."""
+    variance = problem.rows[:, dual_step.VARIANCE]
+    hard = stiff**2 * problem.rows[:, dual_step.COMPLIANCE]
+    weights = 1.0 / np.where(variance > 0.0, variance, hard)
+    weights[(problem.rows[:, dual_step.INEQUALITY] == 1.0) & (errors <= 0.0)] = 0.0
+    return np.asarray(weights)
+
+
+def _left(problem: Problem, q: PoseVector) -> tuple[Residual, ...]:
+    return problem.residuals(problem.errors(q)[0])
+
+
+@compiled
+def _evaluate_all(
+    q: Array, body: Body, integers: Array, floats: Array, errors: Array, jacobians: Array
+) -> None:
+    """The rows' errors and Jacobians of many frames."""
+    for frame in range(len(q)):
+        evaluate(q[frame], body, (integers, floats[frame]), errors[frame], jacobians[frame])

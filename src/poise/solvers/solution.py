@@ -19,7 +19,7 @@ from poise.savable import Savable
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Pose, Positions
 from poise.solvers.constraints import Constraint, Orientation, Position
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 if TYPE_CHECKING:
     from poise.priors.evidence import KnownFrame, KnownFrames
@@ -80,7 +80,7 @@ class Solution(Savable):
     frozen, since freezing eight fields would take a twentieth of a tracked frame.
     """
 
-    q: Float[Array, "size"]
+    q: PoseVector
     space: PoseSpace
     measure: Callable[[], tuple[Residual, ...]]
     status: Status
@@ -226,8 +226,7 @@ class MotionSolution(Savable):
     @cached_property
     def motion(self) -> Motion:
         """The motion."""
-        origin = Origin(credits=self.credits)
-        frames = self.space.frames_from_q(self.q)
+        frames, origin = self.space.frames_from_q(self.q), Origin(credits=self.credits)
         return Motion(self.space.skeleton, self.fps, *frames, name=self.name, origin=origin)
 
     @property
@@ -271,18 +270,15 @@ class MotionSolution(Savable):
 
     def misses(self) -> list[str]:
         """What was not met, when and by how much, in words."""
-        found = [
-            f"{handle.joint} cannot reach its path {self._when(left > MISSED['m'])}; "
-            f"it misses by up to {1000 * np.nanmax(left):.0f} mm"
-            for handle, left in self.distances.items()
-            if np.any(left > MISSED["m"])
-        ]
-        found += [
-            f"{joint} cannot rotate to its keys {self._when(left > MISSED['rad'])}; "
-            f"up to {np.degrees(np.nanmax(left)):.0f} degrees are missing"
-            for joint, left in self.angles.items()
-            if np.any(left > MISSED["rad"])
-        ]
+        found = []
+        for handle, left in self.distances.items():
+            if np.any(late := left > MISSED["m"]):
+                most = f"it misses by up to {1000 * np.nanmax(left):.0f} mm"
+                found.append(f"{handle.joint} cannot reach its path {self._when(late)}; {most}")
+        for joint, left in self.angles.items():
+            if np.any(late := left > MISSED["rad"]):
+                most = f"up to {np.degrees(np.nanmax(left)):.0f} degrees are missing"
+                found.append(f"{joint} cannot rotate to its keys {self._when(late)}; {most}")
         others: dict[str, list[tuple[int, Residual]]] = {}
         for frame in self.unmet:
             for residual in self.solutions[frame].relaxed:
@@ -322,5 +318,5 @@ class MotionSolution(Savable):
     def _when(self, late: Bool[Array, "frames"]) -> str:
         frames = np.flatnonzero(late)
         first, last = frames[[0, -1]] / self.fps
-        when = f"in {len(frames)} frames from {first:.2f} to {last:.2f} s"
-        return f"at {first:.2f} s" if len(frames) == 1 else when
+        several = f"in {len(frames)} frames from {first:.2f} to {last:.2f} s"
+        return f"at {first:.2f} s" if len(frames) == 1 else several

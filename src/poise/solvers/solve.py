@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from os import cpu_count
@@ -25,13 +25,12 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import core
 from poise.solvers.constraints import Constraint
-from poise.solvers.follow import Follower
 from poise.solvers.given import Given, constraints_from, doubtful_units
 from poise.solvers.problem import Problem, Root, Settings
 from poise.solvers.run import PlainRunner, Runner, solve_many
 from poise.solvers.solution import STATUSES, Solution, Status
 from poise.solvers.uncertainty import Uncertainty
-from poise.types import Array
+from poise.types import Array, Points, PoseVector
 
 Model = Prior | PoseSpace | Skeleton
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after previous frames
@@ -52,6 +51,8 @@ METHODS: Registry[Method] = Registry(
 """Our own methods, and those that serve comparisons only, which are imported at first use."""
 STRETCH = 100  # poses of a batch per task of a process
 KEPT_SOLVERS = 8  # solvers that `solve` caches, by model and handles
+HISTORY = 2  # previous frames that a frame's motion can depend on
+KEPT = 64  # constraint sets whose solvers a follower keeps
 _KEPT = threading.local()
 
 
@@ -59,12 +60,12 @@ def solve(
     model: Model,
     constraints: Given,
     *,
-    start: Pose | Float[Array, "size"] | None = None,
+    start: Pose | PoseVector | None = None,
     root: Root = "solved",
     method: str | None = None,
     settings: Settings | None = None,
     fps: float | None = None,
-    before: Sequence[Float[Array, "size"]] = (),
+    before: Sequence[PoseVector] = (),
 ) -> Solution:
     """Return the most likely pose under the model that meets the constraints.
 
@@ -75,34 +76,26 @@ def solve(
     velocities, `before` (poses of the previous frames, newest first) and `fps` let it continue the motion.
     """
     asked = constraints_from(constraints)
-    solver = _solver_for(model, asked, root, method, settings, fps)
+    solver = _solver_for(model, asked, root=root, method=method, settings=settings, fps=fps)
     solution = solver.solve(start, before=before)
     if start is None:
         solution.notes += doubtful_units(asked, solver.space.skeleton)
     return solution
 
 
-def _solver_for(
-    model: Model,
-    constraints: Sequence[Constraint],
-    root: Root = "solved",
-    method: str | None = None,
-    settings: Settings | None = None,
-    fps: float | None = None,
-) -> Solver:
+def _solver_for(model: Model, constraints: Sequence[Constraint], **options: Any) -> Solver:
     """Return a solver for these constraints without previous frames, from the cache if possible.
 
     Solvers have state, so every thread has its own. A solver keeps its model alive, so the model's `id` stays unique.
     """
     kept: OrderedDict[object, Solver] = _KEPT.__dict__.setdefault("solvers", OrderedDict())
-    key = id(model), root, method, settings, fps, tuple(one.signature for one in constraints)
-    new = partial(Solver, model, constraints, root=root, method=method, settings=settings, fps=fps)
+    key = id(model), *options.values(), tuple(one.signature for one in constraints)
     try:
         solver = kept.get(key)
     except TypeError:  # what cannot be a key is not valid either: the solver says what it is
-        return new()
+        return Solver(model, constraints, **options)
     if solver is None:
-        solver = kept[key] = new()
+        solver = kept[key] = Solver(model, constraints, **options)
         if len(kept) > KEPT_SOLVERS:
             kept.popitem(last=False)
         return solver
@@ -116,7 +109,7 @@ def track(
     model: Model,
     frames: Sequence[Given],
     *,
-    starts: Sequence[Pose | Float[Array, "size"]] | None = None,
+    starts: Sequence[Pose | PoseVector] | None = None,
     **options: Any,
 ) -> list[Solution]:
     """Solve one pose per frame of constraints, each started from the one before (or from `starts`, e.g. given roots).
@@ -133,7 +126,7 @@ def solve_batch(
     model: Model,
     frames: Sequence[Given],
     *,
-    starts: Sequence[Pose | Float[Array, "size"]] | None = None,
+    starts: Sequence[Pose | PoseVector] | None = None,
     root: Root = "solved",
     method: str | None = None,
     settings: Settings | None = None,
@@ -154,16 +147,12 @@ def solve_batch(
         return [solution for solutions in found for solution in solutions]
     threads, asked = threads or cpu_count() or 1, [constraints_from(frame) for frame in frames]
     solver = _solver_for(model, asked[0], **options) if asked else None
-    if solver is not None and solver.batches and _alike(asked):
-        return solver.solve_many(solver.problem.parameters(asked), given, threads=threads)
+    if solver is not None and solver.batches:
+        signatures = [[constraint.signature for constraint in frame] for frame in asked]
+        if all(own == signatures[0] for own in signatures):  # they differ in their targets only
+            return solver.solve_many(solver.problem.parameters(asked), given, threads=threads)
     with ThreadPoolExecutor(threads) as pool:
         return list(pool.map(lambda one, start: solve(model, one, start=start, **options), asked, given))
-
-
-def _alike(frames: Sequence[Sequence[Constraint]]) -> bool:
-    """Whether the constraints of all frames differ in their targets only."""
-    first = [constraint.signature for constraint in frames[0]]
-    return all([constraint.signature for constraint in frame] == first for frame in frames)
 
 
 def _stretch_of(
@@ -188,26 +177,21 @@ class Solver:
         guide: Guide | None = None,
     ) -> None:
         """`guide` replaces the prior's own guide for these handles."""
-        if fps is not None:
-            checked_rate(fps)
-        self.fps = fps
-        self.prior = prior_of(model)
-        self.space = space_of(model)
-        self.method = method or (DLS if self.prior is None else "")
+        self.fps = fps if fps is None else checked_rate(fps)
+        self.prior, self.space = prior_of(model), space_of(model)
+        self.method, asked = method or (DLS if self.prior is None else ""), constraints_from(constraints)
         limits = self.prior.limits if self.prior is not None else None
-        self.problem = Problem(
-            self.space, constraints_from(constraints), root=root, limits=limits, settings=settings
-        )
+        self.problem = Problem(self.space, asked, root=root, limits=limits, settings=settings)
         self._notes = tuple(f"{c.label}: ignored, its weight is 0" for c in self.problem.ignored)
         self.runner: Runner | None = None  # of the method "map"
         self._run = self._chosen_run(guide)
 
     def solve(
         self,
-        start: Pose | Float[Array, "size"] | None = None,
+        start: Pose | PoseVector | None = None,
         *,
-        targets: Float[Array, "handles 3"] | None = None,
-        before: Sequence[Float[Array, "size"]] = (),
+        targets: Points | None = None,
+        before: Sequence[PoseVector] = (),
     ) -> Solution:
         """Solve from a start, with new targets for the position constraints if given.
 
@@ -235,7 +219,7 @@ class Solver:
     def solve_many(
         self,
         parameters: Float[Array, "poses blocks parameters"],
-        starts: Sequence[Pose | Float[Array, "size"] | None],
+        starts: Sequence[Pose | PoseVector | None],
         *,
         threads: int,
     ) -> list[Solution]:
@@ -252,7 +236,7 @@ class Solver:
         ]
 
     def track(
-        self, targets: Float[Array, "frames handles 3"], start: Pose | Float[Array, "size"] | None = None
+        self, targets: Float[Array, "frames handles 3"], start: Pose | PoseVector | None = None
     ) -> Iterator[Solution]:
         """Yield a solution per frame of targets, each started from the one before."""
         follower = Follower(lambda _: self)
@@ -260,7 +244,7 @@ class Solver:
             yield follower.solve(self, start=start, targets=frame)
             start = None
 
-    def resume(self, q: Float[Array, "size"]) -> None:
+    def resume(self, q: PoseVector) -> None:
         """Use a pose as the previous frame, so that the next solve is a warm start."""
         if self.runner is not None and not self.runner.remembers(q):
             self.runner.resume(self.space.checked(q))
@@ -291,11 +275,9 @@ class Solver:
         return () if self.runner is None else self.runner.latents
 
     @property
-    def alternatives(self) -> tuple[Float[Array, "size"], ...]:
+    def alternatives(self) -> tuple[PoseVector, ...]:
         """The distinct poses that the last solve found, best first; empty without a prior."""
         return () if self.runner is None else tuple(found.q for found in self.runner.found)
-
-    # --- private ---------------------------------------------------------------------------------------------------
 
     def _chosen_run(self, guide: Guide | None) -> Run:
         """A run by the requested method, or by the guide's own."""
@@ -314,7 +296,7 @@ class Solver:
         self.runner = run if isinstance(run, Runner) else None
         return run
 
-    def _start(self, start: Pose | Float[Array, "size"] | None) -> Float[Array, "size"]:
+    def _start(self, start: Pose | PoseVector | None) -> PoseVector:
         if isinstance(start, Pose):
             if not start.skeleton.same_topology(self.space.skeleton):
                 raise InvalidValueError("the start pose and the model must have the same skeleton")
@@ -328,23 +310,83 @@ class Solver:
         return q
 
     def _solution(self, q: Array, status: Status, steps: int, errors: Array, microseconds: float) -> Solution:
+        measure, posterior = partial(self.problem.residuals, errors), None
+        if self.runner is not None:
+            floats, record = self.problem.floats.copy(), held_out_of(self.prior)
+            posterior = partial(Uncertainty.of, self.runner, q, floats, record)
         return Solution(
-            q,
-            self.space,
-            partial(self.problem.residuals, errors),
-            status,
-            steps,
-            microseconds,
-            prior=self.prior,
-            notes=self._notes,
-            posterior_of=self._posterior(q),
-        )
+            q, self.space, measure, status, steps, microseconds,
+            prior=self.prior, notes=self._notes, posterior_of=posterior,
+        )  # fmt: skip
 
-    def _posterior(self, q: Array) -> Callable[[], Uncertainty] | None:
-        """A function that computes the uncertainty of a pose on demand."""
-        if self.runner is None:
-            return None
-        return partial(Uncertainty.of, self.runner, q, self.problem.floats.copy(), held_out_of(self.prior))
+
+class Follower:
+    """Solves frame after frame, with the same solver while only the targets of the constraints change."""
+
+    def __init__(self, make: Callable[[Sequence[Constraint]], Solver], *, kept: int = KEPT) -> None:
+        self._recent: list[tuple[PoseSpace, PoseVector]] = []
+        self._most = kept
+        self.use(make)
+
+    def use(self, make: Callable[[Sequence[Constraint]], Solver]) -> None:
+        """Create solvers by `make` from now on, e.g. for another model; previous frames are kept."""
+        self._make = make
+        self._solvers: dict[Hashable, Solver] = {}
+
+    def step(self, constraints: Sequence[Constraint], *, start: Pose | Array | None = None) -> Solution:
+        """Solve the next frame, from the one before or from `start`."""
+        return self.solve(self.solver(constraints), start=start)
+
+    def solver(self, constraints: Sequence[Constraint]) -> Solver:
+        """Return the solver for these constraints, with their targets set."""
+        key = tuple(constraint.signature for constraint in constraints)
+        solver = self.kept(key, lambda: constraints)
+        solver.problem.retarget(constraints)
+        return solver
+
+    def kept(self, key: Hashable, constraints: Callable[[], Sequence[Constraint]]) -> Solver:
+        """Return the solver cached under a key; if there is none, create it for these constraints."""
+        if key not in self._solvers:
+            if len(self._solvers) == self._most:
+                del self._solvers[next(iter(self._solvers))]
+            self._solvers[key] = self._make(constraints())
+        return self._solvers[key]
+
+    def solve(
+        self,
+        solver: Solver,
+        *,
+        start: Pose | Array | None = None,
+        targets: Points | None = None,
+    ) -> Solution:
+        """Solve the next frame with this solver."""
+        own = solver.space
+        before = [q if space is own else own.q_from_pose(space.pose_from_q(q)) for space, q in self._recent]
+        if start is None and before:
+            start = before[0]
+        solution = solver.solve(start, targets=targets, before=before)
+        self._recent = [(solution.space, solution.q), *self._recent[: HISTORY - 1]]
+        return solution
+
+    @property
+    def last(self) -> PoseVector | None:
+        """The pose of the previous frame, if there is one."""
+        return self._recent[0][1] if self._recent else None
+
+    def begin(self, solver: Solver, q: PoseVector | None, *, follows: bool = False) -> None:
+        """Start the next frame from the pose `q`, or cold if None; if it `follows`, `q` is also the previous frame."""
+        self._recent = [(solver.space, q)] if follows and q is not None else []
+        if q is None:
+            solver.forget()
+        else:
+            solver.resume(q)
+
+    def restart(self, space: PoseSpace | None = None, q: PoseVector | None = None) -> None:
+        """Forget the previous frames; `q`, if given, becomes the previous frame."""
+        self._recent = [] if space is None or q is None else [(space, q)]
+        if not self._recent:
+            for solver in self._solvers.values():
+                solver.forget()
 
 
 def prior_of(model: Model) -> Prior | None:

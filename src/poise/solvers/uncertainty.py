@@ -25,7 +25,7 @@ from poise.solvers import dual_step
 from poise.solvers.problem import Problem
 from poise.solvers.rows import evaluate
 from poise.solvers.run import Runner, are_alike
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 MEASURED = 0.002  # metres: standard deviation of a joint that gets a handle
 CLOSE = 0.01  # metres: smaller standard deviations count little; both chosen on held-out frames
@@ -45,7 +45,7 @@ class PoseMode(NamedTuple):
     """A representative pose of one kind that the constraints leave possible, and the probability of that kind."""
 
     share: float
-    q: Float[Array, "size"]
+    q: PoseVector
 
 
 class Deviations(Mapping[str, float]):
@@ -76,13 +76,13 @@ class Uncertainty:
     def __init__(
         self,
         space: PoseSpace,
-        q: Float[Array, "size"],
+        q: PoseVector,
         covariance: Float[Array, "freedoms freedoms"],
         *,
         record: HeldOut,
         squares: float,
         rows: float,
-        met: Callable[[Float[Array, "size"]], Float[Array, "size"]] = lambda q: q,
+        met: Callable[[PoseVector], PoseVector] = lambda q: q,
         modes: Callable[[], list[PoseMode]] = list,
     ) -> None:
         """`squares` and `rows` measure the novelty of the handles, by which the prior's covariance was widened.
@@ -96,13 +96,13 @@ class Uncertainty:
     def of(
         cls,
         runner: Runner,
-        q: Float[Array, "size"],
+        q: PoseVector,
         floats: Float[Array, "blocks parameters"],
         record: HeldOut,
     ) -> Uncertainty:
         """The uncertainty around a solved pose; `floats` are the constraint parameters that it was solved for."""
         gap, covariance = runner.spread(q)
-        covariance[_maps(covariance)] += 1.0 / STIFFEST * runner.problem.free[ROOT_FREEDOMS:]
+        np.einsum("ii->i", covariance)[ROOT_FREEDOMS:] += 1.0 / STIFFEST * runner.problem.free[ROOT_FREEDOMS:]
         _, rows, noise = _rows(runner.problem, q, floats)
         squares, count = novelty(covariance, gap, rows, noise)
         covariance *= record.widening(squares, count) ** 2
@@ -162,12 +162,11 @@ class Uncertainty:
 
     def samples(self, count: int, rng: np.random.Generator) -> Float[Array, "count size"]:
         """Poses drawn at random from the posterior; they meet the constraints to first order."""
-        steps = rng.multivariate_normal(
-            np.zeros(len(self.covariance)), self.covariance, size=count, method="eigh"
-        )
+        none = np.zeros(len(self.covariance))
+        steps = rng.multivariate_normal(none, self.covariance, size=count, method="eigh")
         return np.stack([self.space.integrate(self.q, step) for step in steps])
 
-    def alternatives(self, count: int = 4) -> list[Float[Array, "size"]]:
+    def alternatives(self, count: int = 4) -> list[PoseVector]:
         """Poses unlike this one that meet the constraints: of other kinds, then at the ends of principal components.
 
         A principal component of the joint positions moves joints together (a swinging elbow, a crouching or bending
@@ -276,12 +275,6 @@ def variances(jacobian: Array, covariance: Array) -> Array:
                 size += 1
         found[r // 3] += max(total, 0.0) / 3
     return found
-
-
-def _maps(covariance: Array) -> tuple[Array, Array]:
-    """Indices of the diagonal after the root."""
-    numbers = np.arange(ROOT_FREEDOMS, len(covariance))
-    return numbers, numbers
 
 
 def _modes(runner: Runner, q: Array, floats: Array) -> list[PoseMode]:

@@ -23,9 +23,8 @@ from poise.priors.terms import Unknowns
 from poise.skeleton.pose_space import Handle, Handles
 from poise.solvers.constraints import Position, Projection
 from poise.solvers.problem import Problem
-from poise.solvers.sequence import SequenceSolver, Smoothness
+from poise.solvers.sequence import PosePriors, Rows, SequenceSolver, Smoothness
 from poise.solvers.solution import MotionSolution, Solution, Status
-from poise.solvers.terms import PosePriors, Rows
 from poise.types import Array, Progress
 from poise.vision.people.person import NAMES
 from poise.vision.people.watched import LEAST_SEEN, WatchedPerson

@@ -21,9 +21,8 @@ from poise.skeleton.pose_space import Handle
 from poise.skeleton.roles import SIDES, common_ancestor, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Position
-from poise.solvers.follow import Follower
 from poise.solvers.solution import MotionSolution
-from poise.solvers.solve import Solver
+from poise.solvers.solve import Follower, Solver
 from poise.types import Array, Progress
 from poise.vision.people.person import INDEX, NAMES, handles_of
 from poise.vision.people.unknown_camera import upright_camera
