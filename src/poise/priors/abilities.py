@@ -58,11 +58,9 @@ def examples_of(prior: Prior) -> Examples:
 def credits_of(prior: Prior) -> tuple[str, ...]:
     """The database (`credit`) and licences of the training data, including those of a blend's parts."""
     known = getattr(prior, "known_frames", None)
-    found = [getattr(prior, "credit", "")] + [
-        clip.licence for clip in (known.sources if known is not None else ())
-    ]
+    clips = [clip.licence for clip in (known.sources if known is not None else ())]
     parts = (credit for part in getattr(prior, "components", ()) for credit in credits_of(part))
-    return tuple(dict.fromkeys(filter(None, (*found, *parts))))
+    return tuple(dict.fromkeys(filter(None, (getattr(prior, "credit", ""), *clips, *parts))))
 
 
 def latent_of(prior: Prior) -> LatentPrior | None:

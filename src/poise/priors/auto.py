@@ -33,7 +33,7 @@ from poise.schema import Schema, real
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import Skeleton
-from poise.types import Array
+from poise.types import Array, Points, PoseVector
 
 WEIGHTS = (0.005, 0.02, 0.1, 0.25, 0.5, 0.75)  # candidate weights of the universal prior
 HELD = 4  # one clip in this many is held out; of fewer clips, this fraction of each
@@ -95,10 +95,13 @@ class AutoPrior(BlendPrior):
         kinds[next(iter(kinds))]["clusters"] = clusters
         found, folds = [], _parted(motions)
         for number, (own, held) in enumerate(folds):
-            done = partial(_share, progress, 0.65 * number / len(folds), 0.35 / len(folds))
-            found.append(_judged([UniversalPrior.learn(own), *_learned(own, kinds, done)], held))
+            share = partial(_share, progress, 0.65 * number / len(folds), 0.35 / len(folds))
+            found.append(_judged([UniversalPrior.learn(own), *_learned(own, kinds, share)], held))
         errors, gaps = (np.concatenate(parts) for parts in zip(*found, strict=True))
-        weights, reach = _chosen(errors, gaps, len(kinds))
+        candidates = np.array(_candidates(len(kinds)))
+        weights, reach = candidates[0].tolist(), NEVER
+        if len(gaps):
+            weights, reach = bagged(candidates, errors), max(float(gaps.max()), LEAST)
         kinds = {kind: kinds[kind] for kind, weight in zip(kinds, weights[1:], strict=True) if weight > 0.0}
         experts = _learned(motions, kinds, partial(_share, progress, 0.65, 0.35))
         return cls([UniversalPrior.learn(motions), *experts], [w for w in weights if w > 0.0], reach)
@@ -135,21 +138,17 @@ class FadingGuide(BlendGuide):
         # the universal prior can place a root
         self._free_leader = self._leader if guides[1].plan.smooth else 0
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[Start]:
         """Those of the blend."""
         self._leader = self._free_leader if free_root else self._given_leader
         found = super().starts(q, targets, free_root=free_root)
         return [Start(one.q, self._with_rest(one.q, one.state, targets)) for one in found]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
+    def resumed(self, q: PoseVector, targets: Points) -> tuple[State, ...]:
         """The states of all components."""
         return self._with_rest(q, super().resumed(q, targets), targets)
 
-    def moved(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
-    ) -> tuple[State, ...]:
+    def moved(self, q: PoseVector, targets: Points, state: tuple[State, ...]) -> tuple[State, ...]:
         """The updated states of all components; the experts' factor is unchanged."""
         return (*super().moved(q, targets, state), state[-1])
 
@@ -170,7 +169,7 @@ def _share(progress: Callable[[float], None], begin: float, size: float, done: f
     progress(begin + size * done)
 
 
-def _gap(guide: Guide, q: Array, state: State, handles: Handles, targets: Float[Array, "handles 3"]) -> float:
+def _gap(guide: Guide, q: Array, state: State, handles: Handles, targets: Points) -> float:
     """Root-mean-square distance of the targets from where a guide expects the handles."""
     if len(targets) == 0:
         return 0.0
@@ -187,17 +186,12 @@ def _parted(motions: Sequence[Motion]) -> list[tuple[list[Motion], list[Motion]]
     if len(motions) >= HELD:
         held = list(motions[HELD - 1 :: HELD])
         return [([motion for motion in motions if all(motion is not other for other in held)], held)]
-    return [_without(part, motions) for part in PARTS]
-
-
-def _without(part: int, motions: Sequence[Motion]) -> tuple[list[Motion], list[Motion]]:
-    """The clips without one of their parts, and these parts; clips of a few frames are kept whole."""
-    own, held = [], []
-    for motion in motions:
-        begin, end = (max(1, len(motion) * number // HELD) for number in (part, part + 1))
-        own += [piece for piece in (motion[:begin], motion[end:]) if len(piece)]
-        held += [motion[begin:end]] if end > begin else []
-    return own, held
+    found = []
+    for part in PARTS:  # clips of a few frames are kept whole
+        cuts = [(m, max(1, len(m) * part // HELD), max(1, len(m) * (part + 1) // HELD)) for m in motions]
+        own = [piece for m, begin, end in cuts for piece in (m[:begin], m[end:]) if len(piece)]
+        found.append((own, [m[begin:end] for m, begin, end in cuts if end > begin]))
+    return found
 
 
 def _learned(
@@ -205,9 +199,9 @@ def _learned(
 ) -> list[Prior]:
     """An expert of each kind."""
     experts: list[Prior] = []
-    for number, (kind, options) in enumerate(kinds.items(), 1):
+    for kind, options in kinds.items():
         experts.append(registry.learn(motions, kind, registry.options_for(kind, options)))
-        progress(number / len(kinds))
+        progress(len(experts) / len(kinds))
     return experts
 
 
@@ -216,8 +210,8 @@ class _HeldOutFrame(NamedTuple):
 
     space: PoseSpace
     handles: Handles
-    targets: Float[Array, "handles 3"]
-    q: Float[Array, "size"]  # the solved pose
+    targets: Points
+    q: PoseVector  # the solved pose
     parts: tuple[Information, ...]
     rotations: Float[Array, "joints 4"]  # as recorded
 
@@ -226,7 +220,7 @@ class _HeldOutFrame(NamedTuple):
         found = self.space.frames_from_q(self.expected(weights))[1]
         return float(rotations.geodesic_distance(found, self.rotations)[self.space.moving].mean())
 
-    def expected(self, weights: Sequence[float]) -> Float[Array, "size"]:
+    def expected(self, weights: Sequence[float]) -> PoseVector:
         """The blend's most likely pose that meets the handles, after a few linear steps."""
         pull, precision = weighed(zip(weights, self.parts, strict=True))
         covariance = np.linalg.inv(precision[ROOT_FREEDOMS:, ROOT_FREEDOMS:])
@@ -250,22 +244,10 @@ def _judged(parts: Sequence[Prior], held: Sequence[Motion]) -> tuple[Array, Arra
         own = [part.on_body(clip.skeleton) for part in parts]
         few = clip[:: max(1, len(clip) * len(held) // TRIED)]
         errors += [[frame.error(weights) for weights in candidates] for frame in _held_out(own, few)]
-        apart = [
-            _gap(guide, start.q, start.state, handles, targets)
-            for guide, start, handles, targets, _ in _asked(own[1], few)
-        ]
+        seen = _asked(own[1], few)
+        apart = [_gap(guide, start.q, start.state, handles, at) for guide, start, handles, at, _ in seen]
         gaps.append(np.percentile(apart, KNOWN))
     return np.array(errors).reshape(-1, len(candidates)), np.array(gaps)
-
-
-def _chosen(
-    errors: Float[Array, "frames candidates"], gaps: Float[Array, "clips"], experts: int
-) -> tuple[list[float], float]:
-    """The weights, none for experts that do not take part, and the handle error above which all experts fade."""
-    candidates = np.array(_candidates(experts))
-    if len(gaps) == 0:
-        return candidates[0].tolist(), NEVER
-    return bagged(candidates, errors), max(float(gaps.max()), LEAST)
 
 
 def _candidates(count: int) -> list[list[float]]:
@@ -281,12 +263,9 @@ def bagged(
     candidates: Float[Array, "candidates parts"], errors: Float[Array, "frames candidates"]
 ) -> list[float]:
     """The mean of the best weights over random selections of frames; small weights of experts become zero."""
-    together = np.stack(
-        [part.mean(axis=0) for part in np.array_split(errors, max(1, len(errors) // TOGETHER))]
-    )
-    picked = np.random.default_rng(0).multinomial(
-        len(together), np.full(len(together), 1 / len(together)), SELECTIONS
-    )
+    parts = np.array_split(errors, max(1, len(errors) // TOGETHER))
+    together, count = np.stack([part.mean(axis=0) for part in parts]), len(parts)
+    picked = np.random.default_rng(0).multinomial(count, np.full(count, 1 / count), SELECTIONS)
     weights = candidates[np.argmin(picked @ together, axis=1)].mean(axis=0)
     weights[1:][weights[1:] < min(SMALL, weights[1:].max())] = 0.0
     return list((weights / weights.sum()).tolist())
@@ -300,11 +279,9 @@ def _held_out(parts: Sequence[Prior], clip: Motion) -> Iterator[_HeldOutFrame]:
         assert isinstance(guide, BlendGuide)
         at, state, true = start.q, start.state, prior.space.frames_from_q(q)[1]
         for _ in range(ROUNDS):
-            seen = tuple(
-                chart.seen(at, one.gaussian(chart.own(at), own).information())
-                for _, one, chart, own in guide.shared(state)
-            )
-            frame = _HeldOutFrame(prior.space, handles, targets, at, seen, true)
+            parts_there = guide.shared(state)
+            seen = [c.seen(at, one.gaussian(c.own(at), own).information()) for _, one, c, own in parts_there]
+            frame = _HeldOutFrame(prior.space, handles, targets, at, tuple(seen), true)
             at = frame.expected(equal)
             state = guide.moved(at, targets, state)
         yield frame

@@ -28,7 +28,7 @@ from poise.schema import Schema, real, record, several
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, exponential
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-from poise.types import Array
+from poise.types import Array, Points, PoseVector
 
 STARTS = 2
 MOST_COMPONENTS = 64
@@ -40,12 +40,10 @@ class Chart:
 
     def __init__(self, own: PoseSpace, common: PoseSpace) -> None:
         moving = common.moving
-        self._between = rotations.multiply(
-            rotations.conjugate(own.references[moving]), common.references[moving]
-        )
-        known = np.isin(moving, own.moving)
-        self._known = np.flatnonzero(np.repeat(known, 3))
-        self._still = np.flatnonzero(~np.repeat(known, 3))
+        back = rotations.conjugate(own.references[moving])
+        self._between = rotations.multiply(back, common.references[moving])
+        known = np.repeat(np.isin(moving, own.moving), 3)
+        self._known, self._still = np.flatnonzero(known), np.flatnonzero(~known)
 
     def own_maps(self, maps: Float[Array, "common"]) -> Float[Array, "own"]:
         """Convert a pose of the blend to the component's maps."""
@@ -57,15 +55,15 @@ class Chart:
         full[self._known] = own
         return np.asarray(_turned(rotations.conjugate(self._between), full))
 
-    def own(self, q: Float[Array, "size"]) -> Float[Array, "own"]:
+    def own(self, q: PoseVector) -> Float[Array, "own"]:
         """Convert a pose vector of the blend to the component's."""
         return np.concatenate([q[:ROOT_SIZE], self.own_maps(q[ROOT_SIZE:])])
 
-    def common(self, q: Float[Array, "own"]) -> Float[Array, "size"]:
+    def common(self, q: Float[Array, "own"]) -> PoseVector:
         """Convert a pose vector of the component to the blend's."""
         return np.concatenate([q[:ROOT_SIZE], self.common_maps(q[ROOT_SIZE:])])
 
-    def seen(self, q: Float[Array, "size"], own: Information) -> Information:
+    def seen(self, q: PoseVector, own: Information) -> Information:
         """A component's Gaussian at a pose of the blend; joints still in the component get a small variance."""
         maps = q[ROOT_SIZE:]
         turned = _turned(self._between, maps)
@@ -150,24 +148,27 @@ class BlendPrior(Savable):
         parts="components",
     )
 
+    def __init__(self, components: Sequence[Prior], weights: Sequence[float]) -> None:
+        self.components, self.weights = tuple(components), _checked(components, weights)
+        self.taking_part = tuple(np.flatnonzero(self.weights > 0.0).tolist())
+        parts, shares = [self.components[k] for k in self.taking_part], self.weights[list(self.taking_part)]
+        self.space, self.limits = parts[0].space, parts[0].limits
+        if (
+            len(parts) > 1
+        ):  # joints that move in any part, about the mean reference; the first part's limb lengths
+            references = rotations.mean(np.stack([part.space.references for part in parts]), shares)
+            moving = np.any([part.space.is_moving for part in parts], axis=0)
+            self.space = PoseSpace(parts[0].space.skeleton, references=references, moving=moving)
+        charts = [Chart(part.space, self.space) for part in parts]
+        self.parts = list(zip(parts, shares.tolist(), charts, strict=True))
+        """The components with positive weight, each with its weight and chart."""
+        if len(parts) > 1:
+            self.limits = _common_limits(parts, charts, self.space)
+
     @property
     def summary(self) -> str:
         """A short description."""
         return f"{len(self.components)} models, by weights {', '.join(f'{weight:.2f}' for weight in self.weights)}"
-
-    def __init__(self, components: Sequence[Prior], weights: Sequence[float]) -> None:
-        self.components, self.weights = tuple(components), _checked(components, weights)
-        self.taking_part = tuple(int(number) for number in np.flatnonzero(self.weights > 0.0))
-        parts = [self.components[number] for number in self.taking_part]
-        self.space = parts[0].space if len(parts) == 1 else _common_space(parts, self._shares)
-        self.charts = tuple(Chart(part.space, self.space) for part in parts)
-        self.limits = parts[0].limits if len(parts) == 1 else _common_limits(parts, self.charts, self.space)
-
-    @property
-    def parts(self) -> list[tuple[Prior, float, Chart]]:
-        """The components with positive weight, each with its weight and chart."""
-        numbered = zip(self.taking_part, self.charts, strict=True)
-        return [(self.components[number], float(self.weights[number]), chart) for number, chart in numbered]
 
     @classmethod
     def restored(cls, stored: Stored) -> BlendPrior:
@@ -209,19 +210,15 @@ class BlendPrior(Savable):
         maps = np.concatenate([[chart.common_maps(pose) for pose in poses] for (poses, _), chart in parts])
         return maps, np.concatenate([ups for (_, ups), _ in parts])
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The weighted sum of the components' log densities (Eq. 10, up to its constant)."""
         return float(sum(weight * part.log_likelihood(own) for part, weight, own in self._seen(q)))
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The weighted mean of the components' percentiles; a blend has no recorded poses of its own."""
         return float(sum(weight * part.percentile(own) for part, weight, own in self._seen(q)))
 
-    @property
-    def _shares(self) -> Float[Array, "parts"]:
-        return np.asarray(self.weights[list(self.taking_part)])
-
-    def _seen(self, q: Float[Array, "size"]) -> list[tuple[Prior, float, Float[Array, "own"]]]:
+    def _seen(self, q: PoseVector) -> list[tuple[Prior, float, Float[Array, "own"]]]:
         q = self.space.checked(q)
         return [(part, weight, chart.own(q)) for part, weight, chart in self.parts]
 
@@ -255,9 +252,7 @@ class BlendGuide(Guide):
             own = [chart.own(q) for q in asked.before]
             guide.ask(Asked(own, asked.facing, free_root=asked.free_root))
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[Start]:
         """The starts of the first component with several, or of the one with the largest weight."""
         guide, _, chart = self._parts[self._leader]
         found = []
@@ -270,7 +265,7 @@ class BlendGuide(Guide):
             found.append(Start(common, tuple(states)))
         return found
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> tuple[State, ...]:
+    def resumed(self, q: PoseVector, targets: Points) -> tuple[State, ...]:
         """The states of all components."""
         return tuple(guide.resumed(chart.own(q), targets) for guide, _, chart in self._parts)
 
@@ -278,34 +273,29 @@ class BlendGuide(Guide):
         """The latent points of all styles."""
         return tuple(x for _, guide, _, own in self.shared(state) for x in guide.latents(own))
 
-    def gaussian(self, q: Float[Array, "size"], state: tuple[State, ...], *, stage: int = -1) -> Gaussian:
+    def gaussian(self, q: PoseVector, state: tuple[State, ...], *, stage: int = -1) -> Gaussian:
         """The components' Gaussians, each to the power of its weight (Eq. 10)."""
-        parts = (
-            (weight, chart.seen(q, guide.gaussian(chart.own(q), own, stage=stage).information()))
-            for weight, guide, chart, own in self.shared(state)
-        )
-        return weighed(parts).gaussian()
+        found = []
+        for weight, guide, chart, own in self.shared(state):
+            part = guide.gaussian(chart.own(q), own, stage=stage).information()
+            found.append((weight, chart.seen(q, part)))
+        return weighed(found).gaussian()
 
-    def forms(
-        self, q: Float[Array, "size"], state: tuple[State, ...], steps: Steps
-    ) -> tuple[tuple[Any, ...], Steps]:
+    def forms(self, q: PoseVector, state: tuple[State, ...], steps: Steps) -> tuple[tuple[Any, ...], Steps]:
         """The blend's Gaussian; also where the root is free, its tilt follows the components' expectation."""
         stage = int(np.flatnonzero(steps)[-1])
         gap, covariance, _ = self.gaussian(q, state, stage=stage)
         expected = self.space.integrate(q, gap)
         return fixed(expected[ROOT_SIZE:], covariance, root=expected[:ROOT_SIZE]), (steps[stage],)
 
-    def moved(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: tuple[State, ...]
-    ) -> tuple[State, ...]:
+    def moved(self, q: PoseVector, targets: Points, state: tuple[State, ...]) -> tuple[State, ...]:
         """The updated states of all components."""
         return tuple(guide.moved(chart.own(q), targets, own) for _, guide, chart, own in self.shared(state))
 
-    def score(self, q: Float[Array, "size"], state: tuple[State, ...]) -> float:
+    def score(self, q: PoseVector, state: tuple[State, ...]) -> float:
         """The weighted sum of the components' misfits."""
-        return sum(
-            weight * guide.misfit(chart.own(q), own) for weight, guide, chart, own in self.shared(state)
-        )
+        parts = self.shared(state)
+        return sum(weight * guide.misfit(chart.own(q), own) for weight, guide, chart, own in parts)
 
     def shared(self, state: tuple[State, ...]) -> Iterator[tuple[float, Guide, Chart, State]]:
         """Every component's weight, guide, chart and state."""
@@ -333,13 +323,6 @@ def _checked(components: Sequence[Prior], weights: Sequence[float]) -> Float[Arr
         if not component.space.skeleton.same_topology(components[0].space.skeleton):
             raise SkeletonError("blended models must have the same joints with the same parents")
     return numbers / numbers.sum()
-
-
-def _common_space(parts: Sequence[Prior], shares: Float[Array, "parts"]) -> PoseSpace:
-    """The joints that move in any part, about the mean of the parts' references; with the first part's limb lengths."""
-    references = rotations.mean(np.stack([part.space.references for part in parts]), shares)
-    moving = np.any([part.space.is_moving for part in parts], axis=0)
-    return PoseSpace(parts[0].space.skeleton, references=references, moving=moving)
 
 
 def _common_limits(parts: Sequence[Prior], charts: Sequence[Chart], space: PoseSpace) -> JointLimits | None:

@@ -7,14 +7,12 @@ import copy
 import numpy as np
 from jaxtyping import Float
 
-from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fit
-from poise.priors.poses import handle_positions, upright
-from poise.priors.predicting import PredictingGuide
+from poise.priors.poses import upright
+from poise.priors.predicting import MeanPoseGuide
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-from poise.types import Array
+from poise.types import Array, MapsGaussian, Points, PoseVector
 
 
 class BroadPrior:
@@ -28,12 +26,7 @@ class BroadPrior:
     ) -> None:
         self.space, self.sigma = space, sigma
         # Writable, like the means of other priors: for another array type the solver would be compiled again.
-        self._mean = np.zeros(space.size - ROOT_SIZE) if mean is None else np.array(mean, dtype=np.float64)
-
-    @property
-    def mean(self) -> Float[Array, "maps"]:
-        """The mean pose."""
-        return self._mean
+        self.mean = np.zeros(space.size - ROOT_SIZE) if mean is None else np.array(mean, dtype=np.float64)
 
     def on_body(self, skeleton: Skeleton) -> BroadPrior:
         """The same prior on a skeleton of the same topology and other limb lengths."""
@@ -48,37 +41,29 @@ class BroadPrior:
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """The mean pose, upright."""
-        return upright(self._mean[None])
+        return upright(self.mean[None])
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose."""
-        gap = (self.space.checked(q)[ROOT_SIZE:] - self._mean) / self.sigma
+        gap = (self.space.checked(q)[ROOT_SIZE:] - self.mean) / self.sigma
         return float(-0.5 * gap @ gap - len(gap) * np.log(self.sigma * np.sqrt(2.0 * np.pi)))
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The percentage of poses of this distribution that are less likely than this one."""
         from scipy.special import chdtrc  # the tail of chi-squared; importing scipy.stats takes a second
 
-        gap = (self.space.checked(q)[ROOT_SIZE:] - self._mean) / self.sigma
+        gap = (self.space.checked(q)[ROOT_SIZE:] - self.mean) / self.sigma
         return float(100.0 * chdtrc(len(gap), gap @ gap))
 
 
-class BroadGuide(PredictingGuide):
+class BroadGuide(MeanPoseGuide):
     """The same mean and covariance for all targets."""
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
-        super().__init__(prior.space, handles)
+        super().__init__(prior, handles)
         self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
-        self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
 
-    def __call__(
-        self, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def __call__(self, targets: Points) -> MapsGaussian:
         """Mean and covariance of the pose."""
         del targets
         return self._mean, self._covariance
-
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root for which the mean pose's handles fit the targets best in a rigid alignment."""
-        turn, shift, _ = rigid_fit(self._points, targets)
-        return shift, rotations.quaternion_from_matrix(turn)

@@ -1,7 +1,5 @@
 """Clusters of poses: k-medoids, and Gaussians of the clusters (Huang et al. 2017, section 4.2).
 
-Clusters of poses as Gaussians (Huang et al. 2017, section 4.2): learning, and low-rank covariances.
-
 A few poses determine little in 70 dimensions, so a cluster's covariance is half its own and half the one pooled over
 all clusters, plus beta I. This makes every cluster, and every mixture with positive weights, positive definite.
 
@@ -25,9 +23,6 @@ from jaxtyping import Float, Int
 from poise.errors import InvalidValueError
 from poise.skeleton.pose_space import PoseSpace
 from poise.types import Array
-
-# --- k-medoids --------------------------------------------------------------------------------------------------------
-
 
 _CHUNK = 2048
 _CANDIDATES = 256  # members, nearest to the mean, among which a medoid is searched
@@ -65,25 +60,20 @@ def cluster(
 def _spread_start(
     points: Array, squares: Array, count: int, rng: np.random.Generator
 ) -> Int[Array, "clusters"]:
-    chosen = [int(rng.integers(len(points)))]
-    nearest = _squared_to(points, squares, chosen[0])
+    chosen, nearest = [int(rng.integers(len(points)))], np.full(len(points), np.inf)
     while len(chosen) < count:
+        last = chosen[-1]
+        nearest = np.minimum(nearest, np.maximum(squares - 2.0 * points @ points[last] + squares[last], 0.0))
         total = nearest.sum()
         if total <= 0:  # fewer distinct poses than clusters
             break
         pick = int(np.searchsorted(np.cumsum(nearest), rng.uniform(0.0, total)))
         chosen.append(min(pick, len(points) - 1))
-        nearest = np.minimum(nearest, _squared_to(points, squares, chosen[-1]))
     return np.array(chosen)
 
 
-def _squared_to(points: Array, squares: Array, index: int) -> Array:
-    return np.asarray(np.maximum(squares - 2.0 * points @ points[index] + squares[index], 0.0))
-
-
 def _assign(points: Array, squares: Array, medoids: Array) -> Int[Array, "points"]:
-    labels = np.empty(len(points), dtype=np.int64)
-    centres, offsets = points[medoids], squares[medoids]
+    labels, centres, offsets = np.empty(len(points), dtype=np.int64), points[medoids], squares[medoids]
     for begin in range(0, len(points), _CHUNK):
         part = slice(begin, begin + _CHUNK)
         labels[part] = np.argmin(offsets - 2.0 * points[part] @ centres.T, axis=1)
@@ -104,9 +94,6 @@ def _medoid(points: Array, members: Array, old: int) -> int:
         squared = squares[candidates, None] - 2.0 * own[candidates] @ own[part].T + squares[part]
         sums += np.sqrt(np.maximum(squared, 0.0)).sum(axis=1)
     return int(members[candidates[np.argmin(sums)]])
-
-
-# --- Gaussians --------------------------------------------------------------------------------------------------------
 
 
 BETA = 1e-3  # radians squared, added to every covariance
@@ -168,9 +155,8 @@ def blocks_of(lengths: Sequence[int]) -> Int[Array, "poses"]:
     """Block numbers of all poses: blocks are contiguous and within one clip; long clips have several."""
     pieces = [max(1, round(BLOCKS * length / sum(lengths))) for length in lengths]
     first = np.cumsum([0, *pieces])
-    return np.concatenate(
-        [first[k] + np.arange(n) * pieces[k] // max(n, 1) for k, n in enumerate(lengths)], dtype=np.int64
-    )
+    numbers = [first[k] + np.arange(n) * pieces[k] // max(n, 1) for k, n in enumerate(lengths)]
+    return np.concatenate(numbers, dtype=np.int64)
 
 
 def shrunk(

@@ -1,9 +1,5 @@
 """What a model keeps of its clips: some training frames, and its calibration on held-out ones.
 
-The training frames that a model keeps: the nearest to a pose, and the limb that differs most from them.
-
-Calibration of a model: joint errors on held-out frames, relative to the standard deviations it predicted.
-
 The predicted standard deviation follows from the model's own Gaussian. The distance of the handles from their expected
 positions (the *novelty*, a mean of squares in units of the model's deviations) determines how much it must be widened:
 the ratio of error to prediction grows with a power of it. `solvers.calibration` fits this when a model is learned.
@@ -23,10 +19,7 @@ from poise.motion.motion import Motion
 from poise.priors.poses import motion_hash
 from poise.schema import Declared, Indices, Numbers, Schema, real, record, row, several, text
 from poise.skeleton.pose_space import PoseSpace
-from poise.types import Array
-
-# --- training frames --------------------------------------------------------------------------------------------------
-
+from poise.types import Array, PoseVector
 
 MOST = 400  # largest number of frames that a model keeps, evenly spaced
 LIMBS = {
@@ -73,7 +66,7 @@ class KnownFrames:
         sources = tuple(LearnedClip(motion.name, motion_hash(motion), licence) for motion in motions)
         return cls(poses, clips[kept], numbers[kept], sources)
 
-    def nearest(self, space: PoseSpace, q: Float[Array, "size"], count: int = 3) -> list[KnownFrame]:
+    def nearest(self, space: PoseSpace, q: PoseVector, count: int = 3) -> list[KnownFrame]:
         """The frames with the nearest joints, relative to the pelvis and its heading; one of each neighbourhood."""
         gaps = np.sqrt((self._gaps(space, q) ** 2).mean(axis=1))
         found: list[int] = []
@@ -83,27 +76,30 @@ class KnownFrames:
                 found.append(int(number))
             if len(found) == count:
                 break
+        names = [self.sources[self.clips[n]].name for n in found]
         return [
-            KnownFrame(self.sources[self.clips[n]].name, int(self.numbers[n]), float(gaps[n])) for n in found
+            KnownFrame(name, int(self.numbers[n]), float(gaps[n]))
+            for name, n in zip(names, found, strict=True)
         ]
 
-    def odd_limb(self, space: PoseSpace, q: Float[Array, "size"]) -> str:
+    def odd_limb(self, space: PoseSpace, q: PoseVector) -> str:
         """The limb that is farthest from that of the nearest frame."""
-        gaps = self._gaps(space, q)
+        gaps, skeleton, known = self._gaps(space, q), space.skeleton, dict[str, float]()
         own = gaps[np.argmin((gaps**2).mean(axis=1))]
-        skeleton = space.skeleton
-        limbs = {
-            limb: [skeleton.index(role) for role in roles if role in skeleton.roles]
-            for limb, roles in LIMBS.items()
-        }
-        known = {limb: float((own[joints] ** 2).mean()) for limb, joints in limbs.items() if joints}
-        return max(known, key=lambda limb: known[limb]) if known else "pose"
+        for limb, roles in LIMBS.items():
+            if joints := [skeleton.index(role) for role in roles if role in skeleton.roles]:
+                known[limb] = float((own[joints] ** 2).mean())
+        return max(known, key=known.__getitem__, default="pose")
 
-    def _gaps(self, space: PoseSpace, q: Float[Array, "size"]) -> Float[Array, "known joints"]:
-        places = _levelled(space, np.vstack([q, self.poses]))
+    def _gaps(self, space: PoseSpace, q: PoseVector) -> Float[Array, "known joints"]:
+        """Distances of joints, relative to the root and rotated about the vertical to one heading."""
+        positions, matrices = space.forward(np.vstack([q, self.poses]))
+        places = positions - positions[:, :1]
+        ahead = np.arctan2(matrices[:, 0, 0, 2], matrices[:, 0, 2, 2])
+        cosine, sine = np.cos(ahead)[:, None], np.sin(ahead)[:, None]
+        x, y, z = places[..., 0], places[..., 1], places[..., 2]
+        places = np.stack([cosine * x - sine * z, y, sine * x + cosine * z], axis=-1)
         return np.asarray(np.linalg.norm(places[1:] - places[0], axis=-1))
-
-    # --- in files --------------------------------------------------------------------------------------------------
 
     def arrays(self) -> dict[str, Array]:
         """The arrays of a model file."""
@@ -121,29 +117,14 @@ class KnownFrames:
         return cls(poses, clips, numbers, tuple(LearnedClip(*source) for source in sources))
 
 
-def _levelled(space: PoseSpace, q: Float[Array, "poses size"]) -> Float[Array, "poses joints 3"]:
-    """Joint positions relative to the root, rotated about the vertical to one heading."""
-    positions, matrices = space.forward(q)
-    places = positions - positions[:, :1]
-    ahead = np.arctan2(matrices[:, 0, 0, 2], matrices[:, 0, 2, 2])
-    cosine, sine = np.cos(ahead)[:, None], np.sin(ahead)[:, None]
-    x, y, z = places[..., 0], places[..., 1], places[..., 2]
-    return np.stack([cosine * x - sine * z, y, sine * x + cosine * z], axis=-1)
-
-
-SCHEMA = Schema(
-    {"sources": several(row(text(), text(), text()), least=1)},
-    lambda _header, _lengths: _DECLARED,
-)
 _DECLARED: Declared = {
     "known.poses": Numbers(axes="known size"),
     "known.clips": Indices(axes="known", below="sources"),
     "known.numbers": Indices(axes="known"),
 }
-
-
-# --- calibration ------------------------------------------------------------------------------------------------------
-
+SCHEMA = Schema(
+    {"sources": several(row(text(), text(), text()), least=1)}, lambda _header, _lengths: _DECLARED
+)
 
 Kept = TypeVar("Kept")
 
@@ -171,10 +152,8 @@ class HeldOut(NamedTuple):
         rows: Float[Array, "frames"],
     ) -> HeldOut:
         """Fit to joint errors, predicted deviations (NaN if determined), and the sums and counts of the novelty."""
-        ratios, typical = (
-            np.maximum(errors / claims, SMALLEST),
-            max(float(np.median(squares / rows)), SMALLEST),
-        )
+        ratios = np.maximum(errors / claims, SMALLEST)
+        typical = max(float(np.median(squares / rows)), SMALLEST)
         logs = np.log(_novelty(squares, rows, typical))
         against, off = 0.5 * np.log(np.nanmean(ratios**2, axis=1)), logs - logs.mean()
         slope = min(max(float(off @ against / max(off @ off, 1e-9)), 0.0), STEEPEST)

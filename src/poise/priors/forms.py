@@ -27,28 +27,17 @@ _SETTLED = 0.02  # metres, or quaternion components: a root that moved less need
 FREE_ROOT = 1.0  # metres and radians squared: no information about the root's position and heading
 
 
-def room_for(form: Any, free: Array) -> Any:
-    """Allocate the work arrays of one solve."""
-    raise TypeError(f"{type(form).__name__} has no compiled form")
+def question() -> Callable[..., Any]:
+    """A question that compiled code asks a form or a predictor; `answer` gives the answers of a type."""
+
+    def unanswered(form: Any, *_: Any) -> Any:
+        raise TypeError(f"{type(form).__name__} has no compiled form")
+
+    unanswered.answered_in = Path(__file__).parent  # type: ignore[attr-defined]  # who asks is compiled again
+    return unanswered
 
 
-def look(form: Any, room: Any, q: Array, x: Array, free: Array, gap: Array) -> None:
-    """Fill in the gap and the covariance of all degrees of freedom at a pose and a state."""
-    raise TypeError(f"{type(form).__name__} has no compiled form")
-
-
-def follow(form: Any, room: Any, x: Array, pull: Array, shorten: float) -> bool:
-    """Update the state from the rows' pull; return whether it still moves."""
-    raise TypeError(f"{type(form).__name__} has no compiled form")
-
-
-def holds(form: Any, q: Array) -> bool:
-    """Whether the form is still valid for a pose."""
-    raise TypeError(f"{type(form).__name__} has no compiled form")
-
-
-for _question in (room_for, look, follow, holds):
-    setattr(_question, "answered_in", Path(__file__).parent)  # noqa: B010  # those who ask are compiled again
+room_for, look, follow, holds = question(), question(), question(), question()
 
 FREE, EXPECTED, SEEN = range(3)  # the root is free; it is known; the targets were seen from it
 
@@ -74,9 +63,7 @@ NO_ROOT = np.zeros(ROOT_SIZE)
 def fixed(mean: Array, covariance: Array, *, root: Array | None = None) -> tuple[Fixed]:
     """The single stage of a solve under one Gaussian."""
     mean = np.require(mean, requirements="W")  # a read-only array has a type of its own, and so a solver
-    return (
-        Fixed(NO_ROOT, FREE, mean, covariance) if root is None else Fixed(root, EXPECTED, mean, covariance),
-    )
+    return (Fixed(NO_ROOT if root is None else root, FREE if root is None else EXPECTED, mean, covariance),)
 
 
 @compiled
@@ -89,31 +76,22 @@ def held(free: Array, covariance: Array) -> None:
                 covariance[i, :] = 0.0
 
 
-@compiled
-def _without_held(free: Array, covariance: Array) -> Array:
-    covariance = covariance.copy()
-    held(free, covariance)
-    return covariance
-
-
 def answer(kind: type, answers: Mapping[Callable[..., Any], Callable[..., Any]]) -> None:
     """Register, for a type of named tuple, one plain function per question, as its compiled implementation."""
-    for question, own in answers.items():
-        _overload(kind, question, own)
+    for asked, own in answers.items():
 
+        def chosen(*arguments: Any, own: Callable[..., Any] = own) -> Callable[..., Any] | None:
+            return own if getattr(arguments[0], "instance_class", None) is kind else None
 
-def _overload(kind: type, question: Callable[..., Any], own: Callable[..., Any]) -> None:
-    def chosen(*arguments: Any) -> Callable[..., Any] | None:
-        return own if getattr(arguments[0], "instance_class", None) is kind else None
-
-    chosen.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]  # Numba compares the two
-    overload(question)(chosen)
+        chosen.__signature__ = inspect.signature(own)  # type: ignore[attr-defined]  # Numba compares the two
+        overload(asked)(chosen)
 
 
 def _room_for_fixed(form: Fixed, free: Array) -> FixedRoom:
     covariance = form.covariance
     if not np.all(free):
-        covariance = _without_held(free, covariance)
+        covariance = covariance.copy()
+        held(free, covariance)
     return FixedRoom(covariance)
 
 

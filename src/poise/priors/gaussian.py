@@ -37,18 +37,7 @@ from poise.gp.covariance import LAPLACIAN
 from poise.gp.regression import add_prediction
 from poise.motion.motion import Motion
 from poise.priors import clusters as gaussians
-from poise.priors import registry
-from poise.priors.poses import (
-    Prepared,
-    common_frames,
-    handle_positions,
-    limb_groups,
-    limits_of,
-    motion_hash,
-    prepared_for,
-    unmoved_apart,
-    upright,
-)
+from poise.priors import poses, registry
 from poise.priors.predicting import PredictingGuide, answer_from_handles
 from poise.priors.registry import PriorOptions, Stored
 from poise.savable import Savable
@@ -56,7 +45,7 @@ from poise.schema import CLIPS, QUANTILES, Declared, Indices, Numbers, Schema, c
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
-from poise.types import Array
+from poise.types import Array, MapsGaussian, Points, PoseVector
 
 WHOLE_SHARE = 0.1  # of the covariance of all data in every predicted one
 LENDING = 2.0  # in cluster spacings of the target space: distance over which clusters share their covariances
@@ -89,21 +78,13 @@ class GaussianOptions(PriorOptions):
 
 
 def _declared(header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
-    spread = (
-        {
-            "factors": Numbers(axes="clusters maps rank"),
-            "diagonals": Numbers(axes="clusters maps", least=1e-9),
-        }
-        if header["low_rank"]
-        else {"covariances": Numbers(axes="clusters maps maps", definite=True)}
-    )
-    return {
-        "means": Numbers(axes="clusters maps"),
-        **spread,
-        "shares": Numbers(axes="clusters", least=1e-12, most=1.0),
-        "blocks": Indices(axes="clusters"),
-        "quantiles": QUANTILES,
-    }
+    spread: Declared = {"covariances": Numbers(axes="clusters maps maps", definite=True)}
+    if header["low_rank"]:
+        diagonals = Numbers(axes="clusters maps", least=1e-9)
+        spread = {"factors": Numbers(axes="clusters maps rank"), "diagonals": diagonals}
+    shares, blocks = Numbers(axes="clusters", least=1e-12, most=1.0), Indices(axes="clusters")
+    means = Numbers(axes="clusters maps")
+    return {"means": means, **spread, "shares": shares, "blocks": blocks, "quantiles": QUANTILES}
 
 
 class GaussianPrior(Savable):
@@ -139,8 +120,10 @@ class GaussianPrior(Savable):
         self.blocks = read_only(np.arange(len(means)) if blocks is None else blocks, dtype=np.int64)
         self.factors: tuple[Array, Array] | None = None
         self.method, self.balance = OURS, Balance()
-        self._prepared: Prepared[PredictingGuide] = {}
-        self._precisions, self._log_normalisers = _density_terms(self.covariances)
+        self._prepared: poses.Prepared[PredictingGuide] = {}
+        self._precisions = np.linalg.inv(self.covariances)
+        size, (_, logs) = self.covariances.shape[-1], np.linalg.slogdet(self.covariances)
+        self._log_normalisers = -0.5 * (size * np.log(2.0 * np.pi) + logs)
         self.quantiles = read_only(np.full(101, -np.inf))
         self.clips: tuple[tuple[str, str], ...] = ()
 
@@ -166,24 +149,27 @@ class GaussianPrior(Savable):
             raise UnknownNameError("method of gaussian models", method, (OURS, PUBLISHED))
         if not is_number(clusters) or clusters < 1 or clusters != int(clusters):
             raise InvalidValueError(f"`clusters` must be a whole number of at least 1; got {clusters!r:.40}")
-        skeleton, quaternions = common_frames(motions)
+        skeleton, quaternions = poses.common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
-        rng, lengths = np.random.default_rng(seed), [len(motion) for motion in motions]
-        published = method == PUBLISHED
+        if rank is not None and not 1 <= rank <= (most := maps.shape[1]):
+            raise InvalidValueError(
+                f"the rank must be between 1 and {most}, the degrees of freedom; got {rank}"
+            )
         learned = gaussians.learn(
-            space, maps, lengths=lengths, count=clusters, rng=rng, published=published, progress=progress
-        )
-        factors = None if rank is None else gaussians.low_rank(learned.covariances, _checked_rank(rank, maps))
+            space, maps, lengths=[len(motion) for motion in motions], count=clusters,
+            rng=np.random.default_rng(seed), published=method == PUBLISHED, progress=progress,
+        )  # fmt: skip
+        factors = None if rank is None else gaussians.low_rank(learned.covariances, rank)
         covariances = learned.covariances if factors is None else gaussians.dense(*factors)
         prior = cls(
             space, learned.means, covariances,
-            shares=learned.shares, blocks=learned.blocks, limits=limits_of(space, maps),
+            shares=learned.shares, blocks=learned.blocks, limits=poses.limits_of(space, maps),
         )  # fmt: skip
         prior.factors, prior.method, prior.balance = factors, method, Balance(lambda_1, lambda_0)
         sample = maps[:: max(1, len(maps) // 2000)]
         prior.quantiles = read_only(np.percentile(prior._log_density(sample), np.arange(101)))
-        prior.clips = tuple((motion.name, motion_hash(motion)) for motion in motions)
+        prior.clips = tuple((motion.name, poses.motion_hash(motion)) for motion in motions)
         return prior
 
     @classmethod
@@ -203,28 +189,16 @@ class GaussianPrior(Savable):
 
     def arrays(self) -> dict[str, Array]:
         """The learned arrays, by name."""
-        spread = (
-            {"covariances": self.covariances}
-            if self.factors is None
-            else {"factors": self.factors[0], "diagonals": self.factors[1]}
-        )
-        return {
-            "means": self.means,
-            **spread,
-            "shares": self.shares,
-            "blocks": self.blocks,
-            "quantiles": self.quantiles,
-        }
+        spread = {"covariances": self.covariances}
+        if self.factors is not None:
+            spread = dict(zip(("factors", "diagonals"), self.factors, strict=True))
+        known = {name: getattr(self, name) for name in ("means", "shares", "blocks", "quantiles")}
+        return known | spread
 
     def header(self) -> dict[str, Any]:
         """The clips it was learned from, and how covariances are stored."""
-        return {
-            "clips": self.clips,
-            "low_rank": self.factors is not None,
-            "method": self.method,
-            "lambda_1": self.balance.step,
-            "lambda_0": self.balance.prior,
-        }
+        weights = {"lambda_1": self.balance.step, "lambda_0": self.balance.prior}
+        return {"clips": self.clips, "low_rank": self.factors is not None, "method": self.method, **weights}
 
     @property
     def summary(self) -> str:
@@ -247,17 +221,17 @@ class GaussianPrior(Savable):
         """Return the guide that predicts poses from the positions of these handles; frames are independent."""
         del fps
         make = GaussianGuide if self.method == OURS else registry.PUBLISHED_GUIDES[self.method]
-        return prepared_for(handles, self._prepared, partial(make, self), most=PREPARED)
+        return poses.prepared_for(handles, self._prepared, partial(make, self), most=PREPARED)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """The clusters' means, upright."""
-        return upright(self.means)
+        return poses.upright(self.means)
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose under the mixture of all clusters."""
         return float(self._log_density(self.space.checked(q)[None, ROOT_SIZE:])[0])
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The percentage of training poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
@@ -276,22 +250,21 @@ class GaussianGuide(PredictingGuide):
 
     def __init__(self, prior: GaussianPrior, handles: Handles) -> None:
         super().__init__(prior.space, handles)
-        inputs, whole = handle_positions(prior.space, prior.means, handles), total_covariance(prior)
+        inputs, gaps = poses.handle_positions(prior.space, prior.means, handles), prior.means - prior.mean
+        within = np.einsum("k,kij->ij", prior.shares, prior.covariances)
+        whole = within + (prior.shares[:, None] * gaps).T @ gaps  # of the whole mixture
         if len(handles) == 0:
             self._predictor = GaussianPredictor.constant(prior.mean, whole)
             return
         fitted = self.regression = regression.fit(
-            inputs.reshape(len(inputs), -1),
-            prior.means,
-            groups=limb_groups(prior.space, handles),
-            blocks=prior.blocks,
-            centre=prior.means.mean(axis=0),
-        )
+            inputs.reshape(len(inputs), -1), prior.means, groups=poses.limb_groups(prior.space, handles),
+            blocks=prior.blocks, centre=prior.means.mean(axis=0),
+        )  # fmt: skip
         groups = fitted.groups
         self._predictor = GaussianPredictor(
             inputs, fitted.columns, groups.unit, groups.weights, fitted.coefficients, groups.order,
             groups.ends, fitted.centre, LENDING * regression.spacing(fitted.columns.T), prior.covariances,
-            WHOLE_SHARE * unmoved_apart(prior.space, handles, whole),
+            WHOLE_SHARE * poses.unmoved_apart(prior.space, handles, whole),
         )  # fmt: skip
 
     @property
@@ -299,13 +272,11 @@ class GaussianGuide(PredictingGuide):
         """The process in the form of the compiled core."""
         return self._predictor
 
-    def __call__(
-        self, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def __call__(self, targets: Points) -> MapsGaussian:
         """Mean (Eq. 9) and positive definite covariance of the pose for these targets."""
         return self.resumed(_AT_ORIGIN, np.ascontiguousarray(targets)).maps
 
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+    def place_root(self, targets: Points) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root of the cluster whose handles fit best in a rigid alignment, kept upright if that is enough."""
         root = np.empty(ROOT_SIZE)
         closest_root(self._predictor.points, np.ascontiguousarray(targets), root, False)
@@ -391,26 +362,3 @@ def nearest_few(distances: Array, count: int) -> Array:
         found[place] = j
         held = min(held + 1, len(found))
     return found
-
-
-def total_covariance(prior: GaussianPrior) -> Float[Array, "maps maps"]:
-    """The covariance of the whole mixture: within clusters and between their means."""
-    gaps = prior.means - prior.mean
-    return np.asarray(
-        np.einsum("k,kij->ij", prior.shares, prior.covariances) + (prior.shares[:, None] * gaps).T @ gaps
-    )
-
-
-def _checked_rank(rank: int, maps: Float[Array, "poses maps"]) -> int:
-    if not 1 <= rank <= maps.shape[1]:
-        raise InvalidValueError(
-            f"the rank must be between 1 and {maps.shape[1]}, the degrees of freedom; got {rank}"
-        )
-    return rank
-
-
-def _density_terms(covariances: Float[Array, "clusters maps maps"]) -> tuple[Array, Array]:
-    """Precisions and log normalisers of the clusters."""
-    size = covariances.shape[-1]
-    _, logs = np.linalg.slogdet(covariances)
-    return np.linalg.inv(covariances), -0.5 * (size * np.log(2.0 * np.pi) + logs)

@@ -10,11 +10,9 @@ from typing import Any, ClassVar, TypeVar
 import numpy as np
 from jaxtyping import Float
 
-from poise.geometry import rotations
-from poise.geometry.alignment import rigid_fit
 from poise.motion.motion import Motion
-from poise.priors.poses import common_frames, handle_positions, limits_of, motion_hash, upright
-from poise.priors.predicting import PredictingGuide
+from poise.priors.poses import common_frames, limits_of, motion_hash, upright
+from poise.priors.predicting import MeanPoseGuide
 from poise.priors.prior import Guide
 from poise.priors.registry import PriorOptions, Stored
 from poise.savable import Savable
@@ -22,7 +20,7 @@ from poise.schema import CLIPS, QUANTILES, Indices, Numbers, Schema
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-from poise.types import Array, ShareProgress
+from poise.types import Array, MapsGaussian, Points, PoseVector, ShareProgress
 
 Own = TypeVar("Own", bound="LearnedPrior")
 
@@ -56,9 +54,7 @@ class LearnedPrior(Savable, ABC):
         """Learn from training poses, and set the stored arrays."""
 
     @abstractmethod
-    def predict(
-        self, handles: Handles, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def predict(self, handles: Handles, targets: Points) -> MapsGaussian:
         """Mean and covariance of a pose whose handles are at these targets in the root's frame."""
 
     @abstractmethod
@@ -100,11 +96,11 @@ class LearnedPrior(Savable, ABC):
         """The mean pose, upright."""
         return upright(self.mean[None])
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose."""
         return self.density(self.space.checked(q)[ROOT_SIZE:])
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The percentage of training poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.quantiles, np.arange(101)))
 
@@ -131,21 +127,13 @@ class LearnedPrior(Savable, ABC):
         return prior
 
 
-class _LearnedGuide(PredictingGuide):
-    """The predictions of a learned prior; a root is placed where the mean pose's handles fit best."""
+class _LearnedGuide(MeanPoseGuide):
+    """The predictions of a learned prior."""
 
     def __init__(self, prior: LearnedPrior, handles: Handles) -> None:
-        super().__init__(prior.space, handles)
+        super().__init__(prior, handles)
         self._prior = prior
-        self._points = handle_positions(prior.space, prior.mean[None], handles)[0]
 
-    def __call__(
-        self, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def __call__(self, targets: Points) -> MapsGaussian:
         """Mean and covariance of the pose."""
         return self._prior.predict(self.handles, targets)
-
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
-        """The root for which the mean pose's handles fit the targets best in a rigid alignment."""
-        turn, shift, _ = rigid_fit(self._points, targets)
-        return shift, rotations.quaternion_from_matrix(turn)

@@ -21,26 +21,14 @@ from poise.formats.files import existing_file, replacing
 from poise.priors.evidence import HeldOut, KnownFrames, kept
 from poise.priors.prior import Prior
 from poise.priors.registry import PRIORS, Storable, Stored
-from poise.schema import (
-    Declared,
-    Indices,
-    Numbers,
-    Schema,
-    choice,
-    mapping,
-    record,
-    several,
-    text,
-    whole,
-)
+from poise.schema import Declared, Indices, Numbers, Schema, choice, mapping, record, several, text, whole
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 VERSION = 1
 MOST_JOINTS = 1000
-# Raised by a model that does not fit its kind.
-_INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, PoiseError)
+_INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, PoiseError)  # of what does not fit its kind
 
 
 def save(prior: Storable, path: str | Path) -> None:
@@ -84,8 +72,15 @@ def load(path: str | Path | None = None) -> Storable:
 
 def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:
     """A prior as arrays and a header."""
-    header = {"kind": prior.kind, "skeleton": _skeleton_header(prior.space), **prior.header()}
-    arrays, own = {**_body_arrays(prior), **prior.arrays()}, vars(prior)
+    space, limits, own = prior.space, prior.limits, vars(prior)
+    tree = space.skeleton
+    names = {"names": tree.names, "orders": tree.orders, "roles": dict(tree.role_overrides)}
+    header = {"kind": prior.kind, "skeleton": names, **prior.header()}
+    arrays = {"skeleton.parents": tree.parents, "skeleton.offsets": tree.offsets}
+    arrays |= {"space.references": space.references, "space.moving": space.moving}
+    if limits is not None:
+        arrays |= {f"limits.{side}": getattr(limits, side) for side in ("lower", "upper", "references")}
+    arrays |= prior.arrays()
     if (held := own.get("held_out")) is not None:
         header["held_out"] = held._asdict()
     if (known := own.get("known_frames")) is not None:
@@ -144,38 +139,11 @@ def _read(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
     return arrays, header
 
 
-def _skeleton_header(space: PoseSpace) -> dict[str, Any]:
-    skeleton = space.skeleton
-    return {"names": skeleton.names, "orders": skeleton.orders, "roles": dict(skeleton.role_overrides)}
-
-
-def _body_arrays(prior: Storable) -> dict[str, Array]:
-    space, limits = prior.space, prior.limits
-    arrays = {
-        "skeleton.parents": space.skeleton.parents,
-        "skeleton.offsets": space.skeleton.offsets,
-        "space.references": space.references,
-        "space.moving": space.moving,
-    }
-    if limits is not None:
-        arrays |= {
-            "limits.lower": limits.lower,
-            "limits.upper": limits.upper,
-            "limits.references": limits.references,
-        }
-    return arrays
-
-
 def _body(arrays: Mapping[str, Array], names: Mapping[str, Any]) -> tuple[PoseSpace, JointLimits | None]:
     lengths = {"joints": len(names["names"])}
     body = _BODY.checked_arrays(arrays, {}, lengths)
-    skeleton = Skeleton(
-        tuple(names["names"]),
-        body["skeleton.parents"],
-        body["skeleton.offsets"],
-        tuple(names["orders"]),
-        role_overrides=names["roles"],
-    )
+    tree = body["skeleton.parents"], body["skeleton.offsets"]
+    skeleton = Skeleton(tuple(names["names"]), *tree, tuple(names["orders"]), role_overrides=names["roles"])
     moving = np.zeros(len(skeleton), dtype=np.bool_)
     moving[body["space.moving"]] = True
     limits = None
@@ -195,28 +163,18 @@ def _unit(quaternions: Array) -> Array:
     return quaternions
 
 
-def _body_arrays_declared(_header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
-    return {
-        "skeleton.parents": Indices(axes="joints", below="joints", least=-1),
-        "skeleton.offsets": Numbers(axes="joints 3", least=-FARTHEST, most=FARTHEST),
-        "space.references": Numbers(axes="joints 4", least=-1.001, most=1.001),
-        "space.moving": Indices(axes="moving", below="joints", least=1, distinct=True),
-    }
-
-
-def _limits_declared(_header: Mapping[str, Any], _lengths: Mapping[str, int]) -> Declared:
-    angles = Numbers(axes="joints 3", infinite=True)
-    return {
-        "limits.lower": angles,
-        "limits.upper": angles,
-        "limits.references": Numbers(axes="joints 4", least=-1.001, most=1.001),
-    }
-
-
+_TURNS, _ANGLES = Numbers(axes="joints 4", least=-1.001, most=1.001), Numbers(axes="joints 3", infinite=True)
+_BODY_ARRAYS: Declared = {
+    "skeleton.parents": Indices(axes="joints", below="joints", least=-1),
+    "skeleton.offsets": Numbers(axes="joints 3", least=-FARTHEST, most=FARTHEST),
+    "space.references": _TURNS,
+    "space.moving": Indices(axes="moving", below="joints", least=1, distinct=True),
+}
+_LIMIT_ARRAYS: Declared = {"limits.lower": _ANGLES, "limits.upper": _ANGLES, "limits.references": _TURNS}
 _SKELETON = {
     "names": several(text(), least=1, most=MOST_JOINTS),
     "orders": several(choice("", *("".join(order) for order in permutations("XYZ"))), most=MOST_JOINTS),
     "roles": mapping(text(), most=MOST_JOINTS),
 }
-_BODY = Schema({"kind": text(), "skeleton": record(_SKELETON)}, _body_arrays_declared)
-_LIMITS = Schema({}, _limits_declared)
+_BODY = Schema({"kind": text(), "skeleton": record(_SKELETON)}, lambda _header, _lengths: _BODY_ARRAYS)
+_LIMITS = Schema({}, lambda _header, _lengths: _LIMIT_ARRAYS)

@@ -1,7 +1,5 @@
 """Training poses for all priors: frames of one topology, limits, fingerprints, handles and their limbs.
 
-Training poses for all priors: frames of one topology, joint limits of the data, fingerprints, handles.
-
 The handles that belong to a limb: those that its joints move or, below the last handle, hang from.
 """
 
@@ -89,9 +87,6 @@ def upright(maps: Float[Array, "poses maps"]) -> tuple[Float[Array, "poses maps"
     return np.asarray(maps), np.tile([0.0, 1.0, 0.0], (len(maps), 1))
 
 
-# --- limbs ------------------------------------------------------------------------------------------------------------
-
-
 OTHER_HANDLES = 0.1  # weight of the squared distances of handles that do not belong to a joint's limb
 
 
@@ -108,13 +103,11 @@ def limbs_of(space: PoseSpace, handles: Handles, *, first: int = 0) -> list[Limb
     members: dict[frozenset[int], list[int]] = {}
     for slot, joint in enumerate(space.moving):
         members.setdefault(own_handles(space.skeleton, int(joint), handles), []).append(slot)
-    return [
-        Limb(
-            first + (3 * np.array(slots)[:, None] + np.arange(3)).ravel(),
-            np.isin(np.arange(len(handles)), list(own)),
-        )
-        for own, slots in members.items()
-    ]
+    found, numbers = [], np.arange(len(handles))
+    for own, slots in members.items():
+        components = first + (3 * np.array(slots)[:, None] + np.arange(3)).ravel()
+        found.append(Limb(components, np.isin(numbers, list(own))))
+    return found
 
 
 def limb_groups(space: PoseSpace, handles: Handles) -> Groups:
@@ -137,7 +130,10 @@ def unmoved_apart(
 
 def moved_maps(space: PoseSpace, handles: Handles) -> Bool[Array, "maps"]:
     """Mask of the pose components that move a handle."""
-    return np.repeat(moved_joints(space.skeleton, handles)[space.moving], 3)
+    moves, parents = np.zeros(len(space.skeleton), dtype=np.bool_), space.skeleton.parents
+    for joint, offset in zip(handles.joints.tolist(), handles.offsets, strict=True):
+        moves[list(_chain(space.skeleton, joint if np.any(offset) else int(parents[joint])))] = True
+    return np.repeat(moves[space.moving], 3)
 
 
 def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[int]:
@@ -150,17 +146,6 @@ def own_handles(skeleton: Skeleton, joint: int, handles: Handles) -> frozenset[i
         if len(held):
             return frozenset(held.tolist())
     return frozenset(range(len(handles)))
-
-
-def moved_joints(skeleton: Skeleton, handles: Handles) -> Bool[Array, "joints"]:
-    """Mask of the joints that move a handle."""
-    moves = np.zeros(len(skeleton), dtype=np.bool_)
-    for joint, offset in zip(handles.joints, handles.offsets, strict=True):
-        above = int(joint) if np.any(offset) else int(skeleton.parents[joint])
-        while above >= 0:
-            moves[above] = True
-            above = int(skeleton.parents[above])
-    return moves
 
 
 def _chain(skeleton: Skeleton, joint: int) -> Iterator[int]:

@@ -16,11 +16,13 @@ from jaxtyping import Bool, Float
 from numba.extending import register_jitable
 
 from poise.compiled import compiled
-from poise.priors.forms import FREE_ROOT, answer, fixed, root_gap, settled
-from poise.priors.prior import ALL, Gaussian, Guide, Plan, Start, Steps
+from poise.geometry import rotations
+from poise.geometry.alignment import rigid_fit
+from poise.priors.forms import FREE_ROOT, answer, fixed, question, root_gap, settled
+from poise.priors.prior import ALL, Gaussian, Guide, Plan, Prior, Start, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz, point_on
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.types import Array
+from poise.types import Array, MapsGaussian, Points, PoseVector
 
 ROUNDS = 3  # largest number of predictions while the root is being solved
 _FAR = 0.12  # metres: handle residual in the predicted pose above which a start's root is discarded
@@ -32,7 +34,7 @@ class Predicted(NamedTuple):
     If it is `rooted`, the root is predicted too; else it is free, and the mean has the one that targets were seen from.
     """
 
-    mean: Float[Array, "size"]
+    mean: PoseVector
     covariance: Float[Array, "freedoms freedoms"]
     metric: Float[Array, "freedoms freedoms"]  # the covariance by which handles are met
     rooted: Bool[Array, "1"]
@@ -46,11 +48,11 @@ class Predicted(NamedTuple):
         return cls(np.empty(space.size), covariance, metric, np.zeros(1, dtype=np.bool_), np.empty(kept))
 
     @property
-    def maps(self) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def maps(self) -> MapsGaussian:
         """Mean and covariance of the maps."""
         return self.mean[ROOT_SIZE:], self.covariance[ROOT_FREEDOMS:, ROOT_FREEDOMS:]
 
-    def around(self, q: Float[Array, "size"]) -> Gaussian:
+    def around(self, q: PoseVector) -> Gaussian:
         """The prediction as a Gaussian around a pose."""
         gap, rooted = np.zeros(len(q) - 1), bool(self.rooted[0])
         if rooted:
@@ -69,38 +71,31 @@ class PredictedGuide(Guide):
         """Allocate a prediction of the predictor."""
         return Predicted.blank(self.space)
 
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[Start]:
         """The prediction itself, from a root that fits the targets; without handles, the pose unchanged."""
-        q, predicted = q.copy(), self.blank()
+        q, predicted, handles = q.copy(), self.blank(), self.handles
         how, predictor = (enter, self) if self.predictor is None else (_begin, self.predictor)
-        how(
-            predictor, q, targets, *self.space.tree, self.handles.joints, self.handles.offsets, free_root,
-            predicted,
-        )  # fmt: skip
+        how(predictor, q, targets, *self.space.tree, handles.joints, handles.offsets, free_root, predicted)
         return [Start(q, predicted)]
 
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
+    def resumed(self, q: PoseVector, targets: Points) -> Predicted:
         """The prediction relative to the root of a pose."""
         predicted = self.blank()
         how, predictor = (predict_from, self) if self.predictor is None else (_again, self.predictor)
         how(predictor, q, targets, *self.space.tree, predicted)
         return predicted
 
-    def gaussian(self, q: Float[Array, "size"], state: Predicted, *, stage: int = -1) -> Gaussian:
+    def gaussian(self, q: PoseVector, state: Predicted, *, stage: int = -1) -> Gaussian:
         """The prediction."""
         del stage
         return state.around(q)
 
-    def expectation(
-        self, q: Float[Array, "size"], state: Predicted
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def expectation(self, q: PoseVector, state: Predicted) -> MapsGaussian:
         """The predicted maps."""
         del q
         return state.maps
 
-    def forms(self, q: Float[Array, "size"], state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+    def forms(self, q: PoseVector, state: Predicted, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
         """One Gaussian, by the metric to meet handles."""
         del q
         root = state.mean[:ROOT_SIZE] if state.rooted[0] else None
@@ -116,43 +111,38 @@ class PredictingGuide(PredictedGuide):
     plan = Plan(finer=((ALL,),) * ROUNDS)
 
     @abstractmethod
-    def __call__(
-        self, targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def __call__(self, targets: Points) -> MapsGaussian:
         """Mean and covariance of the exponential maps, given the targets in the root's frame."""
 
     @abstractmethod
-    def place_root(self, targets: Float[Array, "handles 3"]) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+    def place_root(self, targets: Points) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
         """The root position and orientation for which the prior's poses fit the world targets best."""
 
-    def moved(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: Predicted
-    ) -> Predicted:
+    def moved(self, q: PoseVector, targets: Points, state: Predicted) -> Predicted:
         """The prediction depends on the root: repeat it if the root has moved far."""
         return state if len(targets) == 0 or settled(q, state.mean) else self.resumed(q, targets)
+
+
+class MeanPoseGuide(PredictingGuide):
+    """A guide whose root is placed where the mean pose's handles fit the targets best, in a rigid alignment."""
+
+    def __init__(self, prior: Prior, handles: Handles) -> None:
+        super().__init__(prior.space, handles)
+        self._points = prior.space.points_in_root_frame(prior.mean[None], handles)[0]
+
+    def place_root(self, targets: Points) -> tuple[Float[Array, "3"], Float[Array, "4"]]:
+        """The root of the best fit."""
+        turn, shift, _ = rigid_fit(self._points, targets)
+        return shift, rotations.quaternion_from_matrix(turn)
 
 
 # --- predictors -------------------------------------------------------------------------------------------------------
 
 
-def begin(
-    predictor: Any,
-    q: Array,
-    targets: Array,
-    links: Array,
-    rest: Array,
-    joints: Array,
-    offsets: Array,
-    free_root: bool,
-    out: Predicted,
-) -> bool:
-    """Move a start to the predicted pose, and write the prediction; return whether it is rooted."""
-    raise TypeError(f"{type(predictor).__name__} has no compiled form")
-
-
-def again(predictor: Any, q: Array, targets: Array, links: Array, rest: Array, out: Predicted) -> None:
-    """Predict for targets relative to the root of a pose."""
-    raise TypeError(f"{type(predictor).__name__} has no compiled form")
+begin = question()
+"""Move a start to the predicted pose, and write the prediction; return whether it is rooted (see `enter`)."""
+again = question()
+"""Predict for targets relative to the root of a pose (see `predict_from`)."""
 
 
 def predict(predictor: Any, targets: Array, mean: Array, covariance: Array) -> None:
@@ -242,7 +232,7 @@ def free_of_root(covariance: Array) -> None:
 
 
 @compiled
-def in_root_frame(q: Float[Array, "size"], points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
+def in_root_frame(q: PoseVector, points: Float[Array, "points 3"]) -> Float[Array, "points 3"]:
     """World points in the frame of a pose's root."""
     seen = np.empty((len(points), 3))
     m = matrix_from_wxyz(q[3], q[4], q[5], q[6])

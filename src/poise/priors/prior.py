@@ -20,18 +20,15 @@ from poise.priors.forms import FREE_ROOT, fixed
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-from poise.types import Array
+from poise.types import Array, MapsGaussian, Points, PoseVector
 
 State = Any
 Steps = tuple[int, ...]
 
 LOOSE_JOINT = 100.0  # radians squared: variance of a joint without any information
-_NO_STATE = np.empty(0)
 _ROOT = np.arange(ROOT_FREEDOMS)
 ALL = -1  # as many steps as the solver's settings allow
-STIFFEST = (
-    2e3  # per radian squared: largest precision of a joint in a sequence (about a degree), against pops
-)
+STIFFEST = 2e3  # per radian squared: largest precision of a joint in a sequence (about a degree)
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Plan:
 class Start(NamedTuple):
     """An initial guess of a solve."""
 
-    q: Float[Array, "size"]
+    q: PoseVector
     state: State
 
 
@@ -102,10 +99,10 @@ class Facing(NamedTuple):
 class Asked(NamedTuple):
     """The inputs of a solve besides its targets."""
 
-    before: Sequence[Float[Array, "size"]] = ()
+    before: Sequence[PoseVector] = ()
     """Previous frames, newest first."""
     facing: Facing | None = None
-    points: Float[Array, "handles 3"] | None = None
+    points: Points | None = None
     """Targets of the handles in the frame of a given root."""
     free_root: bool = False
 
@@ -123,17 +120,15 @@ class Guide(ABC):
     faces: bool = False  # whether it uses orientation targets (`Asked.facing`)
 
     @abstractmethod
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[Start]:
         """Poses to start from for these targets, the most promising first; their root is q's or placed again."""
 
     @abstractmethod
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> State:
+    def resumed(self, q: PoseVector, targets: Points) -> State:
         """The state for a pose from any source."""
 
     @abstractmethod
-    def gaussian(self, q: Float[Array, "size"], state: State, *, stage: int = -1) -> Gaussian:
+    def gaussian(self, q: PoseVector, state: State, *, stage: int = -1) -> Gaussian:
         """The Gaussian around a pose in a state, at a stage of the plan (the last one is the finest)."""
 
     # --- what most guides can leave as it is -----------------------------------------------------------------------
@@ -146,35 +141,31 @@ class Guide(ABC):
     def ask(self, asked: Asked) -> None:  # noqa: B027  # most guides use the targets alone
         """Receive the inputs of the next solve; each guide uses those it supports."""
 
-    def moved(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State) -> State:
+    def moved(self, q: PoseVector, targets: Points, state: State) -> State:
         """The state after a round has moved the pose; the same object if another round would change nothing."""
         del q, targets
         return state
 
-    def score(self, q: Float[Array, "size"], state: State) -> float:
+    def score(self, q: PoseVector, state: State) -> float:
         """The negative log density of a pose up to a constant, by which several solutions are ranked."""
         gap, covariance, _ = self.gaussian(q, state)
         return float(0.5 * gap @ np.linalg.solve(covariance, gap))
 
-    def misfit(self, q: Float[Array, "size"], state: State) -> float:
+    def misfit(self, q: PoseVector, state: State) -> float:
         """The score of a part of a blend, whose poses may be unlike those of every part."""
         return self.score(q, state)
 
-    def modes(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[tuple[float, Start]]:
+    def modes(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[tuple[float, Start]]:
         """Starts for poses of different kinds, each with the kind's probability; empty if there is only one kind."""
         del q, targets, free_root
         return []
 
-    def onward(self, q: Float[Array, "size"], state: State) -> Float[Array, "size"]:
+    def onward(self, q: PoseVector, state: State) -> PoseVector:
         """The start pose of the next tracked solve, given the last pose and its state."""
         del state
         return q
 
-    def alternative(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], state: State
-    ) -> Start | None:
+    def alternative(self, q: PoseVector, targets: Points, state: State) -> Start | None:
         """Another start for a tracked frame, if the handles fit one far from its state."""
         del q, targets, state
         return None
@@ -185,7 +176,7 @@ class Guide(ABC):
         return ()
 
     def objective(
-        self, q: Float[Array, "size"], x: Float[Array, "state"]
+        self, q: PoseVector, x: Float[Array, "state"]
     ) -> tuple[float, Float[Array, "state"], Float[Array, "maps"]]:
         """The negative log density of a pose and a state, with its gradients, for general optimisers."""
         del q, x
@@ -198,7 +189,7 @@ class Guide(ABC):
         """The compiled predictor of poses (see `predicting`), if there is one."""
         return None
 
-    def forms(self, q: Float[Array, "size"], state: State, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
+    def forms(self, q: PoseVector, state: State, steps: Steps) -> tuple[tuple[Any, ...], Steps]:
         """The stages in the form of the compiled loop (see `forms`), and the steps of each."""
         stage = int(np.flatnonzero(steps)[-1])
         gap, covariance, rooted = self.gaussian(q, state, stage=stage)
@@ -208,13 +199,11 @@ class Guide(ABC):
 
     def moving(self, state: State) -> tuple[State, Float[Array, "state"]]:
         """A copy of the state, and its part that the compiled loop moves in place, instead of `moved`."""
-        return state, _NO_STATE
+        return state, np.empty(0)
 
     # --- what follows from the Gaussian ----------------------------------------------------------------------------
 
-    def expectation(
-        self, q: Float[Array, "size"], state: State
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def expectation(self, q: PoseVector, state: State) -> MapsGaussian:
         """Mean and covariance of the maps, of the Gaussian around its own mean in this state."""
         maps = slice(ROOT_FREEDOMS, None)
         for _ in range(2):
@@ -222,7 +211,7 @@ class Guide(ABC):
             q = np.concatenate([q[:ROOT_SIZE], q[ROOT_SIZE:] + gap[maps]])
         return q[ROOT_SIZE:], covariance[maps, maps]
 
-    def around(self, q: Float[Array, "size"], points: Float[Array, "handles 3"]) -> Information:
+    def around(self, q: PoseVector, points: Points) -> Information:
         """The Gaussian around a pose with its handles at these points, with precision limited to `STIFFEST`."""
         pull, precision = self.gaussian(q, self.resumed(q, points)).information()
         maps = slice(ROOT_FREEDOMS, None)
@@ -230,9 +219,7 @@ class Guide(ABC):
         pull[maps], precision[maps, maps] = softer @ pull[maps], softer @ precision[maps, maps]
         return Information(pull, 0.5 * (precision + precision.T))
 
-    def change(
-        self, q: Float[Array, "size"], recorded: Float[Array, "handles 3"], targets: Float[Array, "handles 3"]
-    ) -> tuple[Float[Array, "maps"], Float[Array, "maps maps"]]:
+    def change(self, q: PoseVector, recorded: Points, targets: Points) -> MapsGaussian:
         """Mean and covariance of the maps of a recorded pose whose handles move from their positions to targets."""
         before, _ = self.expectation(q, self.resumed(q, recorded))
         after, covariance = self.expectation(q, self.resumed(q, targets))
@@ -246,39 +233,30 @@ class Prior(Protocol):
     @property
     def kind(self) -> str:
         """The name under which it is registered."""
-        ...
 
     @property
     def space(self) -> PoseSpace:
         """The pose space it was learned in."""
-        ...
 
     @property
     def limits(self) -> JointLimits | None:
         """The joint limits it was learned with."""
-        ...
 
     @property
     def mean(self) -> Float[Array, "maps"]:
         """The mean pose as exponential maps: the default start of a solve."""
-        ...
 
     def on_body(self, skeleton: Skeleton) -> Prior:
         """The same poses on a skeleton of the same topology and other limb lengths."""
-        ...
 
     def guide(self, handles: Handles, *, fps: float | None = None) -> Guide:
         """Return the guide for these handles, and for frames that follow each other at this rate."""
-        ...
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """Poses to start from without position targets, and the up direction of each in its root's frame."""
-        ...
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose (without its root)."""
-        ...
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The percentage of training poses that are less likely than this one (a style evaluates each as held out)."""
-        ...

@@ -27,9 +27,8 @@ class PriorOptions:
 
     def arguments(self, motions: Sequence[Motion]) -> dict[str, Any]:  # noqa: ARG002
         """The keyword arguments of its `learn` for these clips."""
-        return {
-            field.name: value for field in fields(self) if (value := getattr(self, field.name)) is not None
-        }
+        given = {field.name: getattr(self, field.name) for field in fields(self)}
+        return {name: value for name, value in given.items() if value is not None}
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,20 +52,16 @@ class Storable(Prior, Protocol):
     @property
     def summary(self) -> str:
         """A short description of the learned model."""
-        ...
 
     def arrays(self) -> dict[str, Array]:
         """The learned arrays, by name."""
-        ...
 
     def header(self) -> dict[str, Any]:
         """Its other settings, as JSON."""
-        ...
 
     @classmethod
     def restored(cls, stored: Stored) -> Storable:
         """Create the prior from the contents of a file."""
-        ...
 
 
 @runtime_checkable
@@ -80,11 +75,9 @@ class PriorKind(Protocol):
 
     def learn(self, motions: Sequence[Motion], *, progress: ShareProgress = ..., **options: Any) -> Storable:
         """Learn a prior of this kind from clips of one topology."""
-        ...
 
     def restored(self, stored: Stored) -> Storable:
         """Create the prior from the contents of `arrays` and `header`."""
-        ...
 
 
 PRIORS: Registry[PriorKind] = Registry(

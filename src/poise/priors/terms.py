@@ -24,11 +24,7 @@ from poise.skeleton.pose_space import Handles
 from poise.types import Array
 
 HELD = 1e12  # precision of unknowns that are held; their steps are zero
-DIFFERENCES = (
-    (1.0,),
-    (-1.0, 1.0),
-    (1.0, -2.0, 1.0),
-)  # coefficients of differences from frame to frame, by order
+DIFFERENCES = ((1.0,), (-1.0, 1.0), (1.0, -2.0, 1.0))  # coefficients from frame to frame, by order
 _TURN = slice(3, ROOT_FREEDOMS)
 
 
@@ -237,11 +233,9 @@ class MotionModel(Protocol):
         self, targets: Targets, *, frames: int, fps: float, rng: np.random.Generator
     ) -> Unknowns | None:
         """Poses and latent points near the targets; None for frames that are solved one after the other."""
-        ...
 
     def motion_terms(self, targets: Targets, *, frames: int, fps: float) -> Sequence[Term]:
         """The terms of the likelihood of a motion at this frame rate."""
-        ...
 
 
 def tangents(
@@ -249,10 +243,8 @@ def tangents(
 ) -> Float[Array, "frames freedoms"]:
     """The steps in the tangent space from poses to others; root rotations in the first ones' own frames."""
     turns = rotations.multiply(rotations.conjugate(first[:, 3:ROOT_SIZE]), second[:, 3:ROOT_SIZE])
-    gaps = second - first
-    return np.hstack(
-        [gaps[:, :3], rotations.expmap_from_quaternion(rotations.canonical(turns)), gaps[:, ROOT_SIZE:]]
-    )
+    gaps, turned = second - first, rotations.expmap_from_quaternion(rotations.canonical(turns))
+    return np.hstack([gaps[:, :3], turned, gaps[:, ROOT_SIZE:]])
 
 
 def velocities(q: Float[Array, "frames size"]) -> Float[Array, "between freedoms"]:

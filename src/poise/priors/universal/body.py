@@ -1,22 +1,19 @@
 """Bodies of the universal prior: any humanoid as the canonical body, and the joint zeros of performers.
 
-Map any humanoid to the canonical body: by name if it has CMU's joints, else by roles and the neutral pose.
+A humanoid is mapped to the canonical body by name if it has CMU's joints, else by roles and the neutral pose. A
+joint's world rotation relative to the neutral pose has the same meaning on every body. So a joint's local rotation on
+the target is L = A L_c B, with constant A and B: its reference is A r B and its exponential map B' e, which is linear.
+If the target has more or fewer joints between pelvis and chest, or chest and head, the chain shares the maps.
 
-A joint's world rotation relative to the neutral pose has the same meaning on every body. So a joint's local rotation
-on the target is L = A L_c B, with constant A and B: its reference is A r B and its exponential map B' e, which is
-linear. If the target has more or fewer joints between pelvis and chest, or chest and head, the chain shares the maps.
-
-Joint zeros: a performer's joint calibration, which handles do not show.
-
-The same pose has different rotations for each performer: a constant offset of the root and of every joint. For a new
-person, the bones predict a little of it, since similar bodies were often calibrated alike; recorded clips determine
-nearly all. The rest is part of the covariance of the poses.
+Joint zeros are a performer's joint calibration, which handles do not show. The same pose has different rotations for
+each performer: a constant offset of the root and of every joint. For a new person, the bones predict a little of it,
+since similar bodies were often calibrated alike; recorded clips determine nearly all. The rest is part of the
+covariance of the poses.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -33,8 +30,6 @@ from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
-
-# --- joint zeros ------------------------------------------------------------------------------------------------------
 
 
 class Zeros(NamedTuple):
@@ -108,13 +103,8 @@ def on_maps(zeros: Zeros, maps: Float[Array, "maps canonical"]) -> MappedZeros:
     return MappedZeros(turn, maps @ zeros.mean[3:], zeros.spread[:3, :3], own[:, :3].T, own[:, 3:] @ maps.T)
 
 
-# --- the fit of a body ------------------------------------------------------------------------------------------------
-
-
 SHORTEST = 1e-6  # metres: a shorter bone has no direction
-OTHERWISE = (
-    2.5  # standard deviations: bone lengths are clipped to this, because rigs place joints differently
-)
+OTHERWISE = 2.5  # standard deviations to which bone lengths are clipped: rigs place joints differently
 
 _AT = {name: number for number, name in enumerate(layout.JOINTS)}
 _ROLES = {
@@ -130,6 +120,9 @@ _CARRIERS = {  # canonical joints that are not points themselves: the point that
     **{f"{side}{part}": f"{side}HandIndex1_end" for side in ("Left", "Right") for part in ("FingerBase", "HandIndex1")},
     **{f"{side[0]}Thumb{end}": f"{side}Hand" for side in ("Left", "Right") for end in ("", "_end")},
 }  # fmt: skip
+
+
+Chain = tuple[tuple[str, ...], tuple[int, ...]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,15 +155,13 @@ class _StandingBody:
     own_places: Float[Array, "canonical 3"]
     axes: Float[Array, "joints 3 3"]
     places: Float[Array, "joints 3"]
-    chains: tuple[
-        tuple[tuple[str, ...], tuple[int, ...]], ...
-    ]  # canonical joints, and the target joints that share them
+    chains: tuple[Chain, ...]  # canonical joints, and the target joints that share them
     still: Float[Array, "joints 4"]  # rotations of joints that do not move
 
 
 def fitted(skeleton: Skeleton, weights: Weights) -> BodyFit:
     """Return the fit of a skeleton; raise if it is not a humanoid."""
-    standing = _by_name(skeleton) if _has_canonical_joints(skeleton) else _by_roles(skeleton, weights)
+    standing = _standing(skeleton, weights)
     references, maps, moving = _shared_out(skeleton, standing, weights)
     rows, shifts, turns, turned = _points(skeleton, standing)
     apart = [standing.own_places[_AT[b]] - standing.own_places[layout.PARENTS[_AT[b]]] for b in layout.BONES]
@@ -198,36 +189,27 @@ def typical_body(weights: Weights) -> Skeleton:
     return Skeleton(layout.JOINTS, np.array(layout.PARENTS), weights.body, orders)
 
 
-# --- both bodies in one pose ---------------------------------------------------------------------------------------
-
-
 def _has_canonical_joints(skeleton: Skeleton) -> bool:
     parents = ["" if p < 0 else skeleton.names[p] for p in skeleton.parents.tolist()]
-    return set(layout.TREE) <= set(zip(skeleton.names, parents, strict=True)) and len(skeleton) == len(
-        layout.TREE
-    )
+    return set(layout.TREE) == set(zip(skeleton.names, parents, strict=True))
 
 
-def _by_name(skeleton: Skeleton) -> _StandingBody:
-    """The target's rest pose is the canonical one."""
-    at = [skeleton.index(name) for name in layout.JOINTS]
-    eye, still = np.tile(np.eye(3), (len(skeleton), 1, 1)), np.tile(rotations.IDENTITY, (len(skeleton), 1))
-    places, _ = world_transforms(skeleton, np.zeros((1, 3)), still[None])
-    chains = tuple(((name,), (skeleton.index(name),)) for name in layout.MOVING)
-    return _StandingBody(eye, places[0][at], eye, places[0], chains, still)
-
-
-def _by_roles(skeleton: Skeleton, weights: Weights) -> _StandingBody:
-    """Both bodies in the neutral pose, the canonical one with the target's proportions."""
+def _standing(skeleton: Skeleton, weights: Weights) -> _StandingBody:
+    """Both in the target's rest pose if that is the canonical one; else neutral, with the target's proportions."""
+    if _has_canonical_joints(skeleton):
+        at = [skeleton.index(name) for name in layout.JOINTS]
+        eye = np.tile(np.eye(3), (len(skeleton), 1, 1))
+        still = np.tile(rotations.IDENTITY, (len(skeleton), 1))
+        (places,), _ = world_transforms(skeleton, np.zeros((1, 3)), still[None])
+        own = tuple(((name,), (skeleton.index(name),)) for name in layout.MOVING)
+        return _StandingBody(eye, places[at], eye, places, own, still)
     if missing := [role for role in MAIN_ROLES if role not in skeleton.roles]:
         raise SkeletonError(
             f"the universal prior needs a humanoid; this skeleton lacks {', '.join(missing)}; assign their roles"
         )
     neutral, canonical = neutral_pose(skeleton), neutral_pose(typical_body(weights)).world
-    places = _own_places(skeleton, neutral.positions, weights)
-    return _StandingBody(
-        canonical, places, neutral.world, neutral.positions, tuple(_chains(skeleton)), neutral.rotations
-    )
+    at_neutral, chains = _own_places(skeleton, neutral.positions, weights), tuple(_chains(skeleton))
+    return _StandingBody(canonical, at_neutral, neutral.world, neutral.positions, chains, neutral.rotations)
 
 
 def _own_places(
@@ -235,7 +217,8 @@ def _own_places(
 ) -> Float[Array, "canonical 3"]:
     """Positions of the canonical joints in the target's neutral pose."""
     at = {name: neutral[skeleton.index(role)] for name, role in _ROLES.items() if role in skeleton.roles}
-    scale = _leg(at) / float(np.linalg.norm(weights.body[[_AT["LeftLeg"], _AT["LeftFoot"]]], axis=-1).sum())
+    leg = sum(np.linalg.norm(at[below] - at[above]) for above, below in itertools.pairwise(_LEG))
+    scale = float(leg) / float(np.linalg.norm(weights.body[[_AT[name] for name in _LEG[1:]]], axis=-1).sum())
     typical = {name: scale * weights.body[number] for name, number in _AT.items()}
     across = np.array([0.0, 1.0, 1.0])
     for centre, part in (("Hips", "UpLeg"), ("Spine1", "Arm")):
@@ -248,50 +231,34 @@ def _own_places(
     for side in ("Left", "Right"):
         ahead = forward * np.linalg.norm(typical[f"{side}ToeBase"]) * 0.95 - up * 0.03 * scale
         at.setdefault(f"{side}ToeBase", at[f"{side}Foot"] + ahead)
-        at[f"{side}ToeBase_end"] = at[f"{side}ToeBase"] + forward * np.linalg.norm(
-            typical[f"{side}ToeBase_end"]
-        )
+        tip = np.linalg.norm(typical[f"{side}ToeBase_end"])
+        at[f"{side}ToeBase_end"] = at[f"{side}ToeBase"] + forward * tip
         along = at[f"{side}Hand"] - at[f"{side}ForeArm"]
-        reach = np.linalg.norm(typical[f"{side}HandIndex1"]) + np.linalg.norm(
-            typical[f"{side}HandIndex1_end"]
-        )
-        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * (
-            reach / max(float(np.linalg.norm(along)), SHORTEST)
-        )
-    return np.stack([at[_placed_with(name)] for name in layout.JOINTS])
+        fingers = [typical[f"{side}HandIndex1"], typical[f"{side}HandIndex1_end"]]
+        share = sum(map(np.linalg.norm, fingers)) / max(float(np.linalg.norm(along)), SHORTEST)
+        at[f"{side}HandIndex1_end"] = at[f"{side}Hand"] + along * share
+        for inner in ("FingerBase", "HandIndex1"):  # without a length of their own
+            at[f"{side}{inner}"] = at[f"{side}Hand"]
+    return np.stack([at[name if name in at else _CARRIERS[name]] for name in layout.JOINTS])
 
 
-def _leg(at: dict[str, Array]) -> float:
-    chain = [at["LeftUpLeg"], at["LeftLeg"], at["LeftFoot"]]
-    return float(sum(np.linalg.norm(b - a) for a, b in itertools.pairwise(chain)))
+_LEG = ("LeftUpLeg", "LeftLeg", "LeftFoot")
 
 
-def _placed_with(name: str) -> str:
-    """The joint at whose position a joint without its own length is placed."""
-    if name in layout.POINTS:
-        return name
-    if name.endswith(("FingerBase", "HandIndex1")):
-        return f"{'Left' if name.startswith('Left') else 'Right'}Hand"
-    return _CARRIERS[name]
-
-
-def _chains(skeleton: Skeleton) -> Sequence[tuple[tuple[str, ...], tuple[int, ...]]]:
+def _chains(skeleton: Skeleton) -> list[Chain]:
     """Canonical joints and the target joints that share their rotations."""
     at = {role: skeleton.index(role) for role in skeleton.roles}
     chest = at.get("chest", -1)
     lower = path(skeleton, at["pelvis"], chest)[1:] if chest >= 0 else []
     upper = path(skeleton, chest if chest >= 0 else at["pelvis"], at["head"])[1:]
-    found: list[tuple[tuple[str, ...], tuple[int, ...]]]
-    found = [(("LowerBack", "Spine", "Spine1"), tuple(lower)), (("Neck", "Neck1", "Head"), tuple(upper))]
+    found: list[Chain] = [(("LowerBack", "Spine", "Spine1"), tuple(lower))]
+    found.append((("Neck", "Neck1", "Head"), tuple(upper)))
     for side in ("Left", "Right"):
         for part in ("UpLeg", "Leg", "Foot", "ToeBase", "Arm", "ForeArm"):
             role = _ROLES[f"{side}{part}"]
             found.append(((f"{side}{part}",), (at[role],) if role in at else ()))
         found.append(((f"{side}Hand", f"{side}FingerBase"), (at[f"{side.lower()}_hand"],)))
     return found
-
-
-# --- the fit -------------------------------------------------------------------------------------------------------
 
 
 def _shared_out(
@@ -302,7 +269,10 @@ def _shared_out(
     blocks: dict[int, Float[Array, "3 canonical"]] = {}
     for own, chain in standing.chains:
         joints = [joint for joint in chain if not skeleton.is_end_site[joint]]  # end sites cannot rotate
-        shares = _overlap(len(own), len(joints))
+        # the fraction of each of `own` equal intervals that lies in each of `joints` equal ones of the same whole
+        ends, others = np.arange(len(own) + 1) / len(own), np.arange(len(joints) + 1) / max(len(joints), 1)
+        least, most = np.maximum(others[:-1, None], ends[:-1]), np.minimum(others[1:, None], ends[1:])
+        shares = np.maximum(most - least, 0.0) * len(own)
         for joint, share in zip(joints, shares, strict=True):
             references[joint], blocks[joint] = _one(joint, own, share, skeleton, standing, weights)
             moving[joint] = True
@@ -322,39 +292,28 @@ def _one(
     for name, part in zip(own, share, strict=True):
         at = _AT[name]
         before, after = standing.own_axes[layout.PARENTS[at]], standing.own_axes[at]
-        turn = turn @ _power(before @ weights.references[at] @ after.T, part)
+        whole = rotations.quaternion_from_matrix(before @ weights.references[at] @ after.T)
+        vector = part * rotations.expmap_from_quaternion(whole)
+        turn = turn @ rotations.matrix_from_quaternion(rotations.quaternion_from_expmap(vector))
         slot = 3 * layout.MOVING.index(name)
         block[:, slot : slot + 3] = part * (axes.T @ after)
     local = standing.axes[skeleton.parents[joint]].T @ turn @ axes
     return rotations.quaternion_from_matrix(local), block
 
 
-def _overlap(own: int, joints: int) -> Float[Array, "joints own"]:
-    """The fraction of each of `own` equal intervals that lies in each of `joints` equal intervals of the same whole."""
-    if joints == 0:
-        return np.zeros((0, own))
-    ends, others = np.arange(own + 1) / own, np.arange(joints + 1) / joints
-    least = np.maximum(others[:-1, None], ends[None, :-1])
-    most = np.minimum(others[1:, None], ends[None, 1:])
-    return np.maximum(most - least, 0.0) * own
-
-
-def _power(turn: Float[Array, "3 3"], share: float) -> Float[Array, "3 3"]:
-    vector = rotations.expmap_from_quaternion(rotations.quaternion_from_matrix(turn))
-    return rotations.matrix_from_quaternion(rotations.quaternion_from_expmap(share * vector))
-
-
 def _points(
     skeleton: Skeleton, standing: _StandingBody
 ) -> tuple[Int[Array, "joints"], Float[Array, "joints 3"], Float[Array, "joints 3 3"], Int[Array, "joints"]]:
     """Per target joint: the canonical point it moves with, its position and axes relative to it, its rotation's row."""
-    named = {
-        joint: own[-1] if len(joints) > 1 else own[0] for own, joints in standing.chains for joint in joints
-    }
-    named |= {j: n for j, n in enumerate(skeleton.names) if _has_canonical_joints(skeleton)}
+    named = {joint: own[-1 if len(joints) > 1 else 0] for own, joints in standing.chains for joint in joints}
+    if _has_canonical_joints(skeleton):
+        named |= dict(enumerate(skeleton.names))
     for own, joints in standing.chains:
-        if len(own) == 3 and joints:
-            named |= dict(zip(joints, _nearest(own, len(joints)), strict=True))
+        if (
+            len(own) == 3 and joints
+        ):  # each has the canonical joint at its position; the last maps to the last
+            ends = np.ceil((np.arange(len(joints)) + 1) * len(own) / len(joints)).astype(int) - 1
+            named |= {joint: own[end] for joint, end in zip(joints, ends, strict=True)}
     rows, turned = np.zeros((2, len(skeleton)), dtype=np.int64)
     for joint in range(len(skeleton)):
         at = joint
@@ -367,9 +326,3 @@ def _points(
     into = np.swapaxes(standing.own_axes[points], -1, -2)
     shifts = np.einsum("jab,jb->ja", into, standing.places - standing.own_places[points])
     return rows, shifts, into @ standing.axes, turned
-
-
-def _nearest(own: tuple[str, ...], joints: int) -> list[str]:
-    """For each joint along a chain, the canonical joint at its position; the last maps to the last."""
-    ends = np.ceil((np.arange(joints) + 1) * len(own) / joints).astype(int) - 1
-    return [own[end] for end in ends]

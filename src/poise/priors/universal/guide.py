@@ -12,19 +12,18 @@ import math
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from poise.compiled import compiled
 from poise.geometry.alignment import quaternion_of
 from poise.priors.forms import answer
 from poise.priors.predicting import Predicted, PredictedGuide, again, begin, free_of_root, handle_gaps
-from poise.priors.prior import Asked, Facing, Gaussian, Start
+from poise.priors.prior import Asked, Gaussian, Start
 from poise.priors.universal import layout, network
-from poise.priors.universal.body import SHORTEST, BodyFit, on_maps
+from poise.priors.universal.body import SHORTEST, on_maps
 from poise.priors.universal.layout import AT_BONES, AT_FLOOR, AT_FRAME, AT_LOOK, WIDTH
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, matrix_from_wxyz
 from poise.skeleton.pose_space import Handles
-from poise.types import Array
+from poise.types import Array, Points, PoseVector
 
 if TYPE_CHECKING:
     from poise.priors.universal.prior import UniversalPrior
@@ -40,11 +39,8 @@ FINISH = {
     "Hand": 0.85, "Finger": 0.85, "Thumb": 0.85, "Back": 0.85, "Spine": 0.85, "Foot": 1.1, "Toe": 1.1, "Leg": 1.25,
     "Neck": 1.25, "Head": 1.25,
 }  # factors on the deviations of joints when handles are met, not on those reported; chosen by errors  # fmt: skip
-_PAIRS = [
-    (row, layout.POINTS.index(n.replace("Left", "Right")))
-    for row, n in enumerate(layout.POINTS)
-    if "Left" in n
-]
+_LEFT = [name for name in layout.POINTS if "Left" in name]
+_PAIRS = [(layout.POINTS.index(name), layout.POINTS.index(name.replace("Left", "Right"))) for name in _LEFT]
 _FEET = {layout.POINTS.index("LeftFoot"), layout.POINTS.index("RightFoot")}
 _TRUNK = [layout.TURNS.index(name) for name in ("Hips", "Spine1", "Head")]
 _FRAME = 12  # numbers of an origin and axes
@@ -109,33 +105,25 @@ class UniversalGuide(PredictedGuide):
         if self._fps is not None and len(asked.before) and len(self.handles):
             before = self.space.handle_positions(asked.before[0], self.handles)[0]
             self._predictor = self._predictor._replace(before=before)
-        if asked.facing is not None:
-            self._predictor = self._faced(asked.facing)
+        if (facing := asked.facing) is not None:  # rotations of joints that the network knows, and a gaze
+            known = self._fit.turned[facing.turned] >= 0
+            joints = facing.turned[known]
+            rows = self._fit.turned[joints]
+            ahead = np.einsum("lb,lb->l", self._fit.turns[facing.looking][:, 2], facing.axes) > AHEAD
+            faces = np.flatnonzero(ahead & (facing.looking == self._plain.head))[:1]
+            self._predictor = self._predictor._replace(
+                turned=rows,
+                turns=facing.turns[known] @ np.swapaxes(self._fit.turns[joints], -1, -2),
+                trunk=np.isin(rows, _TRUNK),
+                gaze=np.array(facing.at[faces]),
+            )
 
-    def _faced(self, facing: Facing) -> UniversalPredictor:
-        """The predictor with orientation targets of joints that the network knows, in its form, and a gaze target."""
-        known = self._fit.turned[facing.turned] >= 0
-        joints = facing.turned[known]
-        rows = self._fit.turned[joints]
-        ahead = np.einsum("lb,lb->l", self._fit.turns[facing.looking][:, 2], facing.axes) > AHEAD
-        faces = np.flatnonzero(ahead & (facing.looking == self._plain.head))[:1]
-        return self._predictor._replace(
-            turned=rows,
-            turns=facing.turns[known] @ np.swapaxes(self._fit.turns[joints], -1, -2),
-            trunk=np.isin(rows, _TRUNK),
-            gaze=np.array(facing.at[faces]),
-        )
-
-    def starts(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[Start]:
+    def starts(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[Start]:
         """The prediction itself, at a given root or at the predicted one."""
         self._free = free_root
         return super().starts(q, targets, free_root=free_root)
 
-    def modes(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, free_root: bool
-    ) -> list[tuple[float, Start]]:
+    def modes(self, q: PoseVector, targets: Points, *, free_root: bool) -> list[tuple[float, Start]]:
         """The prediction for each posture that the handles do not rule out, with its probability."""
         self._free, usual = free_root, self._predictor
         frame, space, handles = np.empty(_FRAME), self.space, self.handles
@@ -149,50 +137,41 @@ class UniversalGuide(PredictedGuide):
             self._predictor = usual._replace(shifts=self._weights.postures.shifts[posture])
             near = q
             if free_root:
-                near = np.empty(space.size)
-                rough_pose(
-                    self._predictor, frame, inputs_at(self._predictor, frame, targets, False), False, near
-                )
-                if len(targets) == 1:  # which does not determine the heading
-                    self._face_as(frame, targets[0], near)
+                near, own = np.empty(space.size), np.empty(_FRAME)
+                inputs = inputs_at(self._predictor, frame, targets, False)
+                rough_pose(self._predictor, frame, inputs, False, near)
+                if len(targets) == 1:  # which does not determine the heading: that of the frame is kept
+                    frame_of(self._plain, near, own)
+                    turn = heading(frame[3], frame[9]) @ heading(own[3], own[9]).T
+                    near[:3] = targets[0] + turn @ (near[:3] - targets[0])
+                    quaternion_of(turn @ axes_of(near), near[3:ROOT_SIZE])
             expected = self.seen_from(near, targets, given=not free_root)
             found.append((float(shares[posture]), Start(expected.mean, expected)))
         self._predictor = usual
         return found
 
-    def _face_as(self, frame: Array, about: Array, q: Array) -> None:
-        """Rotate a pose about the vertical through a point, to the heading of a frame."""
-        own = np.empty(_FRAME)
-        frame_of(self._plain, q, own)
-        turn = heading(frame[3], frame[9]) @ heading(own[3], own[9]).T
-        q[:3] = about + turn @ (q[:3] - about)
-        quaternion_of(turn @ axes_of(q), q[3:ROOT_SIZE])
-
-    def resumed(self, q: Float[Array, "size"], targets: Float[Array, "handles 3"]) -> Predicted:
+    def resumed(self, q: PoseVector, targets: Points) -> Predicted:
         """The prediction relative to the root of a pose."""
         return self.seen_from(q, targets, given=not self._free)
 
-    def seen_from(
-        self, q: Float[Array, "size"], targets: Float[Array, "handles 3"], *, given: bool
-    ) -> Predicted:
+    def seen_from(self, q: PoseVector, targets: Points, *, given: bool) -> Predicted:
         """The prediction for handles relative to the root of a pose, which is given or only approximate."""
         expected = self.blank()
         see_from(self._predictor, q, targets, given, *self.space.tree, expected)
         return expected
 
-    def gaussian(self, q: Float[Array, "size"], state: Predicted, *, stage: int = -1) -> Gaussian:
+    def gaussian(self, q: PoseVector, state: Predicted, *, stage: int = -1) -> Gaussian:
         """The prediction; the variance of a guessed root is at least that which the handles justify."""
         found = super().gaussian(q, state, stage=stage)
         if state.rooted[0]:
             root = found.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS]
-            lacking = (
-                root_spread(self._predictor, state.kept) - state.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS]
-            )
+            own = state.covariance[:ROOT_FREEDOMS, :ROOT_FREEDOMS]
+            lacking = root_spread(self._predictor, state.kept) - own
             values, vectors = np.linalg.eigh(0.5 * (lacking + lacking.T))
             root += (vectors * np.maximum(values, 0.0)) @ vectors.T
         return found
 
-    def score(self, q: Float[Array, "size"], state: Predicted) -> float:
+    def score(self, q: PoseVector, state: Predicted) -> float:
         """Half the squared Mahalanobis distance from the predicted maps."""
         mean, covariance = state.maps
         gap = q[ROOT_SIZE:] - mean
@@ -207,6 +186,10 @@ def _predictor(
     rows = fit.rows[joints]
     at = {row: handle for handle, row in enumerate(rows.tolist())}
     pairs = [(at[left], at[right]) for left, right in _PAIRS if left in at and right in at]
+    known = [max((FINISH[word] for word in FINISH if word in name), default=1.0) for name in layout.MOVING]
+    parts = np.abs(fit.maps)
+    own = (parts @ np.repeat(known, 3) + SHORTEST) / (parts.sum(axis=1) + SHORTEST)
+    factors = np.concatenate([np.ones(ROOT_FREEDOMS), own])
     blank = np.zeros(WIDTH, np.float32)
     if sized:
         blank[AT_BONES : AT_BONES + len(fit.bones)] = fit.bones
@@ -236,17 +219,8 @@ def _predictor(
         zero_root=np.ascontiguousarray(zeros.root),
         zero_across=np.ascontiguousarray(zeros.across),
         zero_maps=np.ascontiguousarray(zeros.maps),
-        finish=_finish_factors(fit),
+        finish=np.outer(factors, factors),
     )
-
-
-def _finish_factors(fit: BodyFit) -> Float[Array, "freedoms freedoms"]:
-    """Factors on the covariance of a body whose maps are linear in the canonical ones, to meet handles."""
-    known = [max((FINISH[word] for word in FINISH if word in name), default=1.0) for name in layout.MOVING]
-    parts = np.abs(fit.maps)
-    own = (parts @ np.repeat(known, 3) + SHORTEST) / (parts.sum(axis=1) + SHORTEST)
-    factors = np.concatenate([np.ones(ROOT_FREEDOMS), own])
-    return np.outer(factors, factors)
 
 
 # --- compiled: frames are an origin and axes, row by row --------------------------------------------------------------

@@ -1,8 +1,6 @@
 """The network's inputs and outputs: their order, and how handles, rotations, a gaze and velocities are written.
 
-Order of the network's inputs and outputs: shared by training and inference through the file's header.
-
-Inputs of the network: handles, joint rotations, a gaze and velocities, relative to a frame F.
+Training and inference share them through the file's header. Positions are relative to a frame F.
 """
 
 from __future__ import annotations
@@ -96,9 +94,6 @@ def figure(offsets: np.ndarray) -> np.ndarray:
     return np.concatenate(
         [units.reshape(*offsets.shape[:-2], -1), np.log(np.maximum(lengths, 1e-3))], axis=-1
     )
-
-
-# --- inputs -----------------------------------------------------------------------------------------------------------
 
 
 AT_POINTS, AT_FRAME, AT_BONES, AT_FLOOR = (begin_of(block) for block in ("points", "frame", "bones", "floor"))

@@ -109,10 +109,8 @@ def in_bytes(name: str, matrix: Float[Array, "rows columns"]) -> dict[str, Array
     """A matrix in the form of a file; each input of the first layer has a scale, and each output of the others."""
     size = np.abs(matrix).max(axis=0 if name == "first.weight" else 1, keepdims=True)
     scale = np.maximum(size / 127, 1e-7).astype(np.float16)
-    return {
-        name: np.rint(matrix / scale.astype(np.float32)).clip(-127, 127).astype(np.int8),
-        name + SCALE: scale,
-    }
+    whole = np.rint(matrix / scale.astype(np.float32)).clip(-127, 127).astype(np.int8)
+    return {name: whole, name + SCALE: scale}
 
 
 def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
@@ -121,22 +119,20 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
     blocks = range(sum(name.endswith("up.weight") for name in found))
     pairs = [(f"blocks.{k}.up", f"blocks.{k}.down") for k in blocks]
     norms = [*(f"blocks.{k}.norm" for k in blocks), "norm"]
-    matrices, scales = _in_bytes(found)
+    # the matrices and their scales, by the layer's name; those of a file keep their bytes
+    named = {name: array for name, array in found.items() if name.endswith(".weight") and array.ndim == 2}
+    stored = {name.removesuffix(".weight"): in_bytes(name, array) for name, array in named.items()}
+    matrices = {name: own[f"{name}.weight"] for name, own in stored.items()}
+    scales = {name: own[f"{name}.weight{SCALE}"].astype(np.float32).ravel() for name, own in stored.items()}
     layers = NetworkLayers(
-        first=np.ascontiguousarray(matrices["first"].T),
-        first_scales=scales["first"],
-        first_bias=found["first.bias"],
+        first=np.ascontiguousarray(matrices["first"].T), first_scales=scales["first"], first_bias=found["first.bias"],
         norms=np.stack([[found[f"{name}.weight"], found[f"{name}.bias"]] for name in norms]),
         inner=np.stack([[matrices[name] for name in pair] for pair in pairs]),
         scales=np.stack([[scales[name] for name in pair] for pair in pairs]),
         biases=np.stack([[found[f"{name}.bias"] for name in pair] for pair in pairs]),
-        mean=matrices["mean"],
-        mean_scales=scales["mean"],
-        mean_bias=found["mean.bias"],
-        spread=matrices["spread"],
-        spread_scales=scales["spread"],
-        spread_bias=found["spread.bias"],
-    )
+        mean=matrices["mean"], mean_scales=scales["mean"], mean_bias=found["mean.bias"],
+        spread=matrices["spread"], spread_scales=scales["spread"], spread_bias=found["spread.bias"],
+    )  # fmt: skip
     plain = {
         name: read_only(found.get(name, default))
         for name, default in (
@@ -146,21 +142,11 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> Weights:
             ("ups", np.array([[0.0, 1.0, 0.0]])), ("quantiles", np.zeros(101)),
         )
     }  # fmt: skip
-    shape = (-1, len(norms), len(layers.first_bias))
-    postures = PostureWeights(
-        *(found.get(f"postures.{name}", np.zeros(0, np.float32)) for name in PostureWeights._fields)
-    )
+    none, shape = np.zeros(0, np.float32), (-1, len(norms), len(layers.first_bias))
+    postures = PostureWeights(*(found.get(f"postures.{name}", none) for name in PostureWeights._fields))
     postures = postures._replace(shifts=postures.shifts.reshape(shape))
     zeros = ZeroWeights(*(found[f"zeros.{name}"].astype(np.float64) for name in ZeroWeights._fields))
     return Weights(layers, postures, zeros, header=header, **plain)
-
-
-def _in_bytes(arrays: dict[str, Array]) -> tuple[dict[str, Array], dict[str, Array]]:
-    """The matrices and their scales, by the layer's name; those of a file keep their bytes."""
-    named = {name: array for name, array in arrays.items() if name.endswith(".weight") and array.ndim == 2}
-    found = {name.removesuffix(".weight"): in_bytes(name, array) for name, array in named.items()}
-    scales = {name: own[f"{name}.weight{SCALE}"].astype(np.float32).ravel() for name, own in found.items()}
-    return {name: own[f"{name}.weight"] for name, own in found.items()}, scales
 
 
 @compiled

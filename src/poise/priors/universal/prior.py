@@ -24,7 +24,7 @@ from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 SHOWN = ("head", "left_hand", "right_hand", "left_foot", "right_foot")  # handles to learn joint zeros from
 APART = 0.5  # seconds between the frames from which joint zeros are learned
@@ -74,13 +74,12 @@ class UniversalPrior(Savable):
         """The prior on the clips' skeleton, with the joint zeros of their performers."""
         skeleton, _ = common_frames(motions)
         seen = [cls(motion.skeleton)._seen(motion) for motion in motions]
-        bodies, whose = np.unique(
-            [motion.skeleton.offsets.round(4) for motion in motions], axis=0, return_inverse=True
-        )
-        learned = [
-            cls(motions[mine[0]].skeleton)._zeros_after([seen[k] for k in mine])
-            for mine in (np.flatnonzero(whose.ravel() == body) for body in range(len(bodies)))
-        ]
+        offsets = [motion.skeleton.offsets.round(4) for motion in motions]
+        bodies, whose = np.unique(offsets, axis=0, return_inverse=True)
+        learned = []
+        for body in range(len(bodies)):
+            mine = np.flatnonzero(whose.ravel() == body)
+            learned.append(cls(motions[mine[0]].skeleton)._zeros_after([seen[k] for k in mine]))
         progress(1.0)
         if len(learned) == 1:
             return cls(skeleton, learned[0])
@@ -96,11 +95,9 @@ class UniversalPrior(Savable):
     def restored(cls, stored: Stored) -> UniversalPrior:
         """Create the prior on the stored body."""
         arrays, header = stored.arrays, stored.header
-        return cls(
-            stored.space.skeleton,
-            Zeros(*(arrays[name] for name in Zeros._fields)) if header["performer"] else None,
-            Performers(*(arrays[name] for name in Performers._fields)) if header["performers"] else None,
-        )
+        zeros = Zeros(*(arrays[name] for name in Zeros._fields)) if header["performer"] else None
+        several = Performers(*(arrays[name] for name in Performers._fields)) if header["performers"] else None
+        return cls(stored.space.skeleton, zeros, several)
 
     def arrays(self) -> dict[str, Array]:
         """The performers' joint zeros, if learned from clips; the weights come with Poise."""
@@ -126,12 +123,10 @@ class UniversalPrior(Savable):
         """The range of all recordings, mapped to this skeleton."""
         middle = (self.weights.lower + self.weights.upper).ravel() / 2
         half = (self.weights.upper - self.weights.lower).ravel() / 2
-        lower, upper = np.zeros((2, len(self.space.skeleton), 3))
+        bounds = np.zeros((2, len(self.space.skeleton), 3))
         centre, reach = self.fit.maps @ middle, np.abs(self.fit.maps) @ half
-        lower[self.space.moving], upper[self.space.moving] = (
-            (centre - reach).reshape(-1, 3), (centre + reach).reshape(-1, 3)
-        )  # fmt: skip
-        return JointLimits(self.space.references, lower, upper)
+        bounds[:, self.space.moving] = np.stack([centre - reach, centre + reach]).reshape(2, -1, 3)
+        return JointLimits(self.space.references, *bounds)
 
     @cached_property
     def mean(self) -> Float[Array, "maps"]:
@@ -150,14 +145,14 @@ class UniversalPrior(Savable):
         """A few poses far from each other, and their up directions."""
         return self.weights.poses @ self.fit.maps.T, self.weights.ups @ self.fit.root_turn
 
-    def log_likelihood(self, q: Float[Array, "size"]) -> float:
+    def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose without any handles."""
         _, covariance = self._unasked.maps
         gap = self.space.checked(q)[ROOT_SIZE:] - self.mean
         _, volume = np.linalg.slogdet(covariance)
         return float(-0.5 * (gap @ np.linalg.solve(covariance, gap) + volume + len(gap) * np.log(2 * np.pi)))
 
-    def percentile(self, q: Float[Array, "size"]) -> float:
+    def percentile(self, q: PoseVector) -> float:
         """The percentage of recorded poses that are less likely than this one."""
         return float(np.interp(self.log_likelihood(q), self.weights.quantiles, np.arange(101)))
 

@@ -53,8 +53,11 @@ def read_table(path: Path) -> PoseTable:
     """The archive's unique clips."""
     with lzma.open(path) as stored:
         data = dict(np.load(io.BytesIO(stored.read())))
-    ends = np.cumsum(data["frames"])
-    kept = _unique(data, ends)
+    ends, seen = np.cumsum(data["frames"]), dict[object, int]()
+    for number, (end, count) in enumerate(zip(ends, data["frames"], strict=True)):
+        first = data["rotations"][:, end - count : end - count + 20].tobytes()
+        seen.setdefault((int(count), data["offsets"][number].tobytes(), first), number)
+    kept = list(seen.values())
     parts = [slice(ends[k] - data["frames"][k], ends[k]) for k in kept]
     rotations = np.zeros((sum(part.stop - part.start for part in parts), len(data["joints"]), 3), np.float32)
     vectors = [np.cumsum(data["rotations"][:, part].T.astype(np.int32), axis=0) / STEP for part in parts]
@@ -88,15 +91,3 @@ def motion_of(table: PoseTable, clip: int, *, every: int = 1, frames: int = 10**
         rotations.quaternion_from_expmap(table.rotations[kept].astype(np.float64)),
         name=table.clips[clip],
     )
-
-
-def _unique(data: dict[str, Array], ends: Array) -> list[int]:
-    """Indices of the clips without an earlier clip of the same body and first frames."""
-    seen, kept = set(), []
-    for number, (end, count) in enumerate(zip(ends, data["frames"], strict=True)):
-        first = data["rotations"][:, end - count : end - count + 20].tobytes()
-        key = (int(count), data["offsets"][number].tobytes(), first)
-        if key not in seen:
-            seen.add(key)
-            kept.append(number)
-    return kept
