@@ -30,6 +30,16 @@ def run(*words: object) -> int:
     return main([str(word) for word in words])
 
 
+def test_without_handles_a_relaxed_stand_is_written(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("pose", "-o", tmp_path / "stand.bvh") == 0
+    assert len(poise.read(tmp_path / "stand.bvh")) == 1
+    words = capsys.readouterr().out
+    assert "all hard constraints are met" in words
+    assert "off balance" not in words
+
+
 def test_a_pose_is_written_and_reported(
     model: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -12,7 +12,9 @@ from poise.apps.posing import pose
 from poise.apps.serving import ServedCharacter
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton import Skeleton
-from poise.skeleton.skeleton import Pose
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.skeleton import Pose, Positions
+from poise.solvers import bearing
 from poise.solvers.constraints import LookAt, Orientation, Position
 from poise.solvers.posture import BARE, Manner, Posture, as_recorded, plan_of
 from poise.studio.autosave import Autosave
@@ -151,3 +153,83 @@ def test_a_recorded_pose_is_soft_terms_beside_the_others(people: UniversalPrior)
     )
     assert found.reached
     assert away < 0.5 * without
+
+
+ONE_LOW, BOTH_LOW = (
+    {"right_hand": (-0.25, 0.1, 0.45)},
+    {"right_hand": (-0.25, 0.05, 0.45), "left_hand": (0.25, 0.05, 0.45)},
+)
+
+
+@pytest.mark.parametrize(
+    "handles",
+    [ONE_LOW, BOTH_LOW, {"left_hand": (0.5, 0.02, 0.3)}, {"pelvis": (0.0, 0.15, 0.0)}, {"head": (0.0, 0.35, 0.3)},
+     {"left_shin": (0.1, 0.05, 0.3)}, {"pelvis": (0.0, 0.12, 0.0), "head": (0.0, 0.2, -0.55)}],
+    ids=["a wrist", "both wrists", "a wrist on the floor", "seat", "head", "knee", "lying"],
+)  # fmt: skip
+def test_no_part_goes_through_the_floor(handles: Handles, people: UniversalPrior) -> None:
+    found = pose(handles, people)
+    assert found.reached
+    assert np.asarray(found.positions)[:, 1].min() > -0.005
+    assert not found.notes
+    skin = 0.02 * people.space.skeleton.height  # seat, back and knees have flesh
+    for role in {"pelvis", "chest", "left_shin", "right_shin"} - handles.keys():
+        assert found.positions[role][1] > skin - 0.005
+
+
+def test_a_handle_below_the_floor_is_met_with_a_note(people: UniversalPrior) -> None:
+    found = pose({"right_hand": (-0.25, -0.05, 0.45)}, people)
+    assert found.reached
+    assert found.notes == ("the position of right_hand is 5.0 cm below the floor",)
+    assert pose({"right_hand": (-0.25, -0.05, 0.45)}, people, floor=False).notes == ()
+
+
+def test_fingers_stay_above_the_floor_while_a_wrist_is_dragged_down(people: UniversalPrior) -> None:
+    posture, x, z = Posture(people), -0.25, 0.4
+    found = posture.solve([Position("right_hand", (x, 0.7, z))], USUAL)
+    lowest = []
+    for height in np.linspace(0.7, 0.06, 33):
+        asked = [Position("right_hand", (x, float(height), z))]
+        found = posture.follow(asked, USUAL, found.pose, found.q, fine=False)
+        lowest.append(np.asarray(found.positions)[:, 1].min())
+    assert found.reached
+    assert min(lowest) > -0.005
+
+
+def bend(positions: Positions, *roles: str) -> float:
+    """The angle at the second of three joints, in degrees."""
+    one, at, other = (np.asarray(positions[role]) for role in roles)
+    cosine = (one - at) @ (other - at) / np.linalg.norm(one - at) / np.linalg.norm(other - at)
+    return float(np.degrees(np.arccos(cosine)))
+
+
+def test_without_handles_a_body_stands_at_ease(people: UniversalPrior) -> None:
+    found = pose({}, people)
+    assert found.reached
+    centre, _ = found.space.centre_of_mass(found.q)
+    assert bearing.overhang(found.pose, centre) < 0.0
+    for side in ("left", "right"):
+        assert bend(found.positions, f"{side}_thigh", f"{side}_shin", f"{side}_foot") > 165.0
+        assert bend(found.positions, f"{side}_upper_arm", f"{side}_forearm", f"{side}_hand") > 145.0
+        assert found.positions[f"{side}_hand"][1] < found.positions["pelvis"][1]
+    heading = bearing.heading_of(found.pose)
+    assert heading is not None
+    assert heading[2] > 0.99
+
+
+@pytest.mark.parametrize(
+    "handles",
+    [{"pelvis": (0.0, 0.4, 0.0), "left_foot": (0.12, 0.08, 0.0), "right_foot": (-0.12, 0.08, 0.0)},
+     {"pelvis": (0.0, 0.5, 0.1), "left_foot": (0.12, 0.08, 0.0)},
+     {"pelvis": (0.0, 0.4, 0.1), "left_toes": (0.12, 0.02, 0.13), "right_toes": (-0.12, 0.02, 0.13)}],
+    ids=["both feet", "one foot", "toes"],
+)  # fmt: skip
+def test_a_heel_lifts_when_the_ankle_is_spent(handles: Handles, people: UniversalPrior) -> None:
+    found, neutral = pose(handles, people), neutral_pose(people.space.skeleton)
+    standing = Positions(people.space.skeleton, neutral.positions)
+    assert found.reached
+    for side in ("left", "right"):
+        leg = f"{side}_shin", f"{side}_foot", f"{side}_toes"
+        assert bend(standing, *leg) - bend(found.positions, *leg) < 38.0
+    if "left_toes" in handles:
+        assert found.positions["left_foot"][1] > 0.12  # 6 cm above a flat sole's

@@ -31,7 +31,7 @@ def pose(
     handle: Annotated[tuple[str, ...], about("NAME=x,y,z in metres; repeat for more.")] = (),
     look_at: Annotated[str | None, about("x,y,z that the head looks at.")] = None,
     floor: Annotated[
-        bool, about("Stand on the floor (Y = 0), feet not below it.", negative="--no-floor")
+        bool, about("Stand on the floor (Y = 0), no part below it.", negative="--no-floor")
     ] = True,
     heading: Annotated[
         bool, about("Face forward (Z) unless the handles turn the body.", negative="--no-heading")

@@ -82,6 +82,11 @@ def simulator_of(prior: Prior) -> DynamicsPrior | None:
     return prior if isinstance(prior, DynamicsPrior) else None
 
 
+def stands(prior: Prior) -> bool:
+    """Whether the body stands at ease when nothing is asked, since the prior knows no posture of its own (`stands`)."""
+    return getattr(prior, "stands", False)
+
+
 def going_on(prior: Prior) -> Callable[..., Prior] | None:
     """The method that continues training with more frames (`learned_more(q, fps=...)`), if the prior has one."""
     return getattr(prior, "learned_more", None)

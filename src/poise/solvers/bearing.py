@@ -9,15 +9,25 @@ from __future__ import annotations
 import math
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Float, Int
 
 from poise.skeleton import clearance
 from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
-from poise.solvers.constraints import Apart, CentreOfMass, Constraint, LookAt, Plane
+from poise.solvers.constraints import (
+    Apart,
+    Beyond,
+    CentreOfMass,
+    Constraint,
+    HalfSpace,
+    LookAt,
+    Plane,
+    Position,
+)
 from poise.types import Array
 
 Place = Float[Array, "3"] | Sequence[float]
@@ -37,6 +47,24 @@ HANGS = ((-0.15, 0.06), (0.3, 0.0))  # radians: how far they hang forward and ou
 HEEL_UP = 0.7  # of a foot's length: largest height of an ankle above rest with its toes on the floor
 NEARBY = 0.03  # metres: distance at which two body parts are kept apart
 TOUCH = 0.01  # metres: tolerance of that constraint
+FLESH = {
+    "pelvis": 0.04,
+    "spine": 0.04,
+    "chest": 0.04,
+    "head": 0.04,
+    "shin": 0.025,
+    "forearm": 0.018,
+    "hand": 0.012,
+}
+# of stature: from a joint to the skin below it, where a body lies, sits or kneels
+LOW = 0.06  # metres above the floor at which a part is kept above it while a handle is dragged
+EASY, EASE = 0.998, 0.01  # of the height of a straight body, and metres: a relaxed stand and its tolerance
+FIRM = 0.002  # metres: tolerance of parts above the floor
+SUNK = 0.005  # metres: how far below the floor a part may be, and a handle before a note says so
+SPENT = math.radians(
+    36.0
+)  # how far an ankle bends up before the heel lifts (Konor et al. 2012: 30 to 40 degrees)
+SPRING = 0.004  # metres: tolerance of the distance from knee to toes that this gives
 SEAT = 0.07  # half the width of a seat, of stature
 LIFTED = 0.07  # of stature: a foot, hand or knee this high above its rest height carries no weight
 SEATED, STANDING = 0.75, 0.9  # of the standing hip height: below it a seat carries fully, above it not at all
@@ -145,6 +173,50 @@ def apart(
     return found
 
 
+def above_floor(
+    firm: Firm, positions: Float[Array, "joints 3"], *, floor: float, held: Collection[int], moving: bool
+) -> list[Constraint]:
+    """Soft constraints that keep hands, fingers, knees, seat, head, back and toes above the floor, if one is below it.
+
+    Handles overrule them: `held` are the joints that have one. In a `moving` body, what is low may be below it next.
+    """
+    heights = positions[firm.parts, 1] - firm.skin - floor
+    if not moving and np.minimum.reduce(heights, initial=0.0) > -SUNK:
+        return []
+    low = zip(firm.parts.tolist(), firm.skin.tolist(), heights.tolist(), strict=True)
+    return [_above(firm, joint, floor + skin) for joint, skin, gap in low if gap < LOW and joint not in held]
+
+
+def below_floor(asked: Sequence[Constraint], floor: float) -> tuple[str, ...]:
+    """A note for every handle that is asked for below the floor."""
+    deep = [(one.label, floor - float(one.target[1])) for one in asked if isinstance(one, Position)]
+    return tuple(
+        [f"the {label} is {100 * depth:.1f} cm below the floor" for label, depth in deep if depth > SUNK]
+    )
+
+
+def at_ease(skeleton: Skeleton, floor: float = 0.0) -> list[Constraint]:
+    """Soft constraints of a relaxed stand: feet under the hips, legs and back nearly straight."""
+    body = neutral_pose(skeleton).positions
+    up = floor - float(body[:, 1].min())
+    roles = [role for role in ("pelvis", "head", "left_foot", "right_foot") if role in skeleton.roles]
+    found: list[Constraint] = []
+    for role in roles:
+        x, y, z = body[skeleton.index(role)] - body[0] * (1.0, 0.0, 1.0) + (0.0, up, 0.0)
+        height = y if role.endswith("foot") else EASY * y
+        found.append(Position(role, (x, height, z), tolerance=EASE, name=f"{role} at ease"))
+    return found
+
+
+def heels(firm: Firm, positions: Float[Array, "joints 3"], *, nearby: float = 0.0) -> list[Constraint]:
+    """Soft constraints that lift the heel of a foot whose ankle would bend farther than people's (`SPENT`)."""
+    found: list[Constraint] = []
+    for knee, toes, ankle in firm.ankles:
+        if math.dist(positions[knee], positions[toes]) < ankle.distance + nearby:
+            found.append(ankle)
+    return found
+
+
 def standing(
     skeleton: Skeleton, positions: Float[Array, "joints 3"], *, floor: float = 0.0
 ) -> list[Constraint]:
@@ -199,6 +271,19 @@ def outside(corners: Float[Array, "4 2"], centre: Float[Array, "3"]) -> float:
 
 
 @dataclass(frozen=True, eq=False)
+class Firm:
+    """What a body cannot do: pass through the floor, or bend its ankles beyond their range."""
+
+    skeleton: Skeleton
+    parts: Int[Array, "parts"]
+    """The joints that can touch the floor, besides the soles."""
+    skin: Float[Array, "parts"]
+    """Their heights when they do."""
+    ankles: tuple[tuple[int, int, Beyond], ...]
+    """Knees and toes, and their least distance."""
+
+
+@dataclass(frozen=True, eq=False)
 class _Stature:
     """A skeleton's stature, the left direction in the hips' own frame, and the heights of its parts when standing."""
 
@@ -237,6 +322,36 @@ def below(skeleton: Skeleton, role: str) -> frozenset[int]:
 def _apart(skeleton: Skeleton, limb: str, part: str, bone: str) -> Constraint:
     distance = clearance.between(skeleton, limb, part)
     return Apart(limb, bone, distance, tolerance=TOUCH, name=f"{limb} beside {bone}")
+
+
+@kept_for_body
+def firm_of(skeleton: Skeleton) -> Firm:
+    """What a body cannot do: its parts that can touch the floor besides the soles, and its ankles."""
+    roles = {
+        skeleton.index(role): role.removeprefix("left_").removeprefix("right_") for role in skeleton.roles
+    }
+    sole = {skeleton.index(role) for role in FLOOR_ROLES if role in skeleton.roles}
+    tips = set(range(len(skeleton))) - set(skeleton.parents.tolist())
+    parts = sorted((tips | {joint for joint, role in roles.items() if role in FLESH}) - sole)
+    skin = [FLESH.get(roles.get(joint, ""), 0.0) * skeleton.height for joint in parts]
+    ankles, places = [], neutral_pose(skeleton).positions
+    for side in SIDES:
+        ends = [f"{side}_{part}" for part in ("shin", "foot", "toes")]
+        if skeleton.roles.keys() >= set(ends):
+            knee, ankle, toes = map(skeleton.index, ends)
+            shin, foot = places[knee] - places[ankle], places[toes] - places[ankle]
+            one, other = float(np.linalg.norm(shin)), float(np.linalg.norm(foot))
+            bend = math.acos(float(shin @ foot) / (one * other)) - SPENT
+            least = math.sqrt(one**2 + other**2 - 2.0 * one * other * math.cos(bend))
+            name = f"{side} ankle"
+            ankles.append((knee, toes, Beyond(ends[0], ends[2], least, tolerance=SPRING, name=name)))
+    return Firm(skeleton, np.array(parts, dtype=np.int64), np.array(skin), tuple(ankles))
+
+
+@lru_cache(maxsize=1024)
+def _above(firm: Firm, joint: int, height: float) -> HalfSpace:
+    name = firm.skeleton.names[joint]
+    return HalfSpace(name, (0.0, height, 0.0), tolerance=FIRM, name=f"{name} above the floor")
 
 
 def _carriers(places: Places, skeleton: Skeleton, held: Collection[str]) -> list[_Carrier]:

@@ -325,6 +325,7 @@ class Distance(_OnHandle):
     other: Annotated[Handle | str, Read(lambda table, key: Handle(table.get(key, str)))]
     distance: Annotated[float, Range(least=0.0)]
     kind: ClassVar[str] = "distance"
+    inequality: ClassVar[bool] = False
 
     def blocks(self, space: PoseSpace) -> list[Block]:
         if not (np.isfinite(self.distance) and self.distance >= 0):
@@ -335,7 +336,16 @@ class Distance(_OnHandle):
         other = Handle(self.other) if isinstance(self.other, str) else self.other
         offset = self._vector(other.offset, "the other handle's offset")
         first = self._block(space, Kind.DISTANCE, *offset, self.distance)
-        return [Block(first.kind, first.joint, first.parameters, other=space.skeleton.index(other.joint))]
+        joint = space.skeleton.index(other.joint)
+        return [Block(first.kind, first.joint, first.parameters, other=joint, inequality=self.inequality)]
+
+
+@dataclass(frozen=True, eq=False)
+class Beyond(Distance):
+    """Two handles are at least this far apart, in metres; of the ends of two bones, this bounds the bend between."""
+
+    kind: ClassVar[str] = "beyond"
+    inequality: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,6 +20,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
+from poise.priors.abilities import stands
 from poise.priors.prior import Prior
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
@@ -28,6 +29,7 @@ from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import (
     Apart,
     Constraint,
+    Line,
     LookAt,
     Orientation,
     Pinned,
@@ -85,13 +87,7 @@ def posed(asked: Sequence[Constraint], skeleton: Skeleton, manner: Manner, find:
     """Solve constraints together with the default posture, from the prior's own guess."""
     plan = plan_of(skeleton, asked, manner)
     first = [*asked, *plan.defaults]
-    solution = find(first, None, False)
-    more = plan.after(solution, asked)
-    if not more:
-        return solution
-    last = find([*first, *more], solution.q, _hangs(more))
-    last.notes += tuple(note for note in solution.notes if note not in last.notes)
-    return last
+    return plan.solved(asked, lambda more, start: find([*first, *more], start, _hangs(more)))
 
 
 def settings_of(tolerance: float, *, patient: bool) -> Settings:
@@ -105,7 +101,7 @@ class Posture:
     def __init__(
         self, prior: Prior, *, method: str | None = None, tolerance: float = 1e-3, kept: int = 64
     ) -> None:
-        self._skeleton = prior.space.skeleton
+        self._skeleton, self._stands = prior.space.skeleton, stands(prior)
         self._make, patient = (
             partial(Solver, prior, method=method, settings=settings_of(tolerance, patient=patient))
             for patient in (False, True)
@@ -115,14 +111,14 @@ class Posture:
 
     def solve(self, asked: Sequence[Constraint], manner: Manner) -> Solution:
         """The likeliest pose, from the prior's own guess."""
+        if not asked and manner.near and manner.floor is not None and self._stands:
+            asked = bearing.at_ease(self._skeleton, manner.floor)
         try:
             plan = plan_of(self._skeleton, asked, manner)
         except TypeError:  # a handle that cannot be a key is not valid either: the solver says what it is
             self._make(asked)
             raise
-        solution = self._cold(plan, asked, [], None)
-        more = plan.after(solution, asked)
-        last = self._cold(plan, asked, more, solution.q) if more else solution
+        last = plan.solved(asked, partial(self._cold, plan, asked))
         if max(map(abs, last.q[:3].tolist())) > FAR * self._skeleton.height:
             last.notes += doubtful_units(asked, self._skeleton)
         return last
@@ -144,7 +140,9 @@ class Posture:
         )
         solver.dragging = not fine
         self._follower.begin(solver, start, follows=moves)
-        return self._follower.solve(solver, start=start)
+        solution = self._follower.solve(solver, start=start)
+        solution.notes += plan.notes(asked)
+        return solution
 
     def _cold(
         self, plan: Defaults, asked: Sequence[Constraint], more: Sequence[Constraint], start: Array | None
@@ -178,9 +176,32 @@ class Defaults:
     points: bool
     """Whether only positions are asked for."""
 
+    taken: frozenset[int]
+    """The joints that something asked for places, which the floor does not move."""
+    firmness: bearing.Firm
+    """What the body cannot do."""
+
+    def solved(
+        self, asked: Sequence[Constraint], find: Callable[[list[Constraint], Array | None], Solution]
+    ) -> Solution:
+        """Solve in passes: `find` adds constraints to what is known before the pose, and solves from a start."""
+        first = find([], None)
+        more = self.after(first, asked)
+        last = find(more, first.q) if more else first
+        if more and (again := [one for one in self.firm(_positions(last)) if one not in more]):
+            last = find([*more, *again], last.q)
+        if last is not first:
+            last.notes += tuple([note for note in first.notes if note not in last.notes])
+        last.notes += self.notes(asked)
+        return last
+
+    def notes(self, asked: Sequence[Constraint]) -> tuple[str, ...]:
+        """What is asked for below the floor, in words."""
+        return () if self.manner.floor is None else bearing.below_floor(asked, self.manner.floor)
+
     def after(self, solution: Solution, asked: Sequence[Constraint]) -> list[Constraint]:
         """The defaults that depend on a first pass, and would change it; a foot comes down to the floor."""
-        positions = solution.space.forward(solution.q)[0]
+        positions = _positions(solution)
         found = self.then(positions, asked, solution.space.centre_of_mass(solution.q)[0])
         if not self.stands:
             return found
@@ -202,6 +223,15 @@ class Defaults:
                 found.append(bearing.balance_over(support))
         if self.manner.apart:
             found += bearing.apart(self.skeleton, positions, nearby=0.0 if centre is None else bearing.NEARBY)
+        return found + self.firm(positions, moving=centre is None)
+
+    def firm(self, positions: Float[Array, "joints 3"], *, moving: bool = False) -> list[Constraint]:
+        """What keeps parts above the floor and ankles within their range, where a pose (or the next one) would not."""
+        found = bearing.heels(self.firmness, positions, nearby=bearing.NEARBY if moving else 0.0)
+        if (floor := self.manner.floor) is not None:
+            found += bearing.above_floor(
+                self.firmness, positions, floor=floor, held=self.taken, moving=moving
+            )
         return found
 
 
@@ -218,6 +248,10 @@ def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> 
         lifted = ()  # the problem says what is wrong with them
     shapes = tuple([one.signature for one in asked])
     return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner)
+
+
+def _positions(solution: Solution) -> Float[Array, "joints 3"]:
+    return solution.space.forward(solution.q)[0]
 
 
 def _hangs(more: Sequence[Constraint]) -> bool:
@@ -285,9 +319,12 @@ def _plan(
     at_role = {role: skeleton.index(role) for role in skeleton.roles}
     held = tuple((role, placed[joint]) for role, joint in at_role.items() if joint in placed)
     feet = {at_role[role] for role in FLOOR_ROLES if role in at_role}
-    stands = manner.floor is not None and manner.near and not planted and feet.isdisjoint(placed)
+    must_stand = manner.floor is not None and manner.near and not planted and feet.isdisjoint(placed)
+    taking = {Position.kind, Line.kind, Plane.kind}
+    taken = frozenset([own[0] for own, kind in zip(joints, kinds, strict=True) if kind in taking])
     points = all(shape[0] is Position and shape[4] != 0 for shape in shapes)  # all of them have rows
-    return Defaults(skeleton, manner, tuple(defaults), held, planted, stands, points)
+    firm = bearing.firm_of(skeleton)
+    return Defaults(skeleton, manner, tuple(defaults), held, planted, must_stand, points, taken, firm)
 
 
 def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:

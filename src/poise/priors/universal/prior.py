@@ -44,6 +44,7 @@ class UniversalPrior(Savable):
     kind = "universal"
     about = "the universal prior, which Poise ships; it learns the joint calibration of your clips"
     Options = PriorOptions
+    stands = True  # without handles: people stand at ease, not as in the mean of their recordings
     held_out = HeldOut(0.257, 0.226, 1.08, (0.577, 1.0, 1.64, 2.52, 3.3, 5.5))
     """On the training performers, with joint zeros predicted from their bones, by tools/calibrate.py."""
     schema = Schema(
