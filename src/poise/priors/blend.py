@@ -159,11 +159,11 @@ class BlendPrior(Savable):
             references = rotations.mean(np.stack([part.space.references for part in parts]), shares)
             moving = np.any([part.space.is_moving for part in parts], axis=0)
             self.space = PoseSpace(parts[0].space.skeleton, references=references, moving=moving)
-        charts = [Chart(part.space, self.space) for part in parts]
-        self.parts = list(zip(parts, shares.tolist(), charts, strict=True))
+        self.charts = [Chart(part.space, self.space) for part in parts]
+        self.parts = list(zip(parts, shares.tolist(), self.charts, strict=True))
         """The components with positive weight, each with its weight and chart."""
         if len(parts) > 1:
-            self.limits = _common_limits(parts, charts, self.space)
+            self.limits = _common_limits(parts, self.charts, self.space)
 
     @property
     def summary(self) -> str:

@@ -152,10 +152,9 @@ class GaussianPrior(Savable):
         skeleton, quaternions = poses.common_frames(motions)
         space = PoseSpace.of_rotations(skeleton, quaternions)
         maps = space.q_from_frames(np.zeros((len(quaternions), 3)), quaternions)[:, ROOT_SIZE:]
-        if rank is not None and not 1 <= rank <= (most := maps.shape[1]):
-            raise InvalidValueError(
-                f"the rank must be between 1 and {most}, the degrees of freedom; got {rank}"
-            )
+        if rank is not None and not 1 <= rank <= maps.shape[1]:
+            most = f"{maps.shape[1]}, the degrees of freedom"
+            raise InvalidValueError(f"the rank must be between 1 and {most}; got {rank}")
         learned = gaussians.learn(
             space, maps, lengths=[len(motion) for motion in motions], count=clusters,
             rng=np.random.default_rng(seed), published=method == PUBLISHED, progress=progress,

@@ -56,6 +56,8 @@ def _support_from(table: Table, _key: str) -> list[Array]:
 Point = Annotated[Vector, Read(lambda table, key: table.get(key, Float[Array, "3"]))]
 Pixel = Annotated[Vector, Read(lambda table, key: table.get(key, Float[Array, "2"]))]
 OnHandle = Annotated[Handle | str, Read(handle_from)]
+OnOther = Annotated[Handle | str, Read(lambda table, key: Handle(table.get(key, str)))]
+ByCamera = Annotated[Camera, Read(lambda table, key: read_camera(table.get(key, Path)))]
 
 
 class Kind(IntEnum):
@@ -288,7 +290,7 @@ def floor(handles: Sequence[Handle | str], *, height: float = 0.0) -> list[HalfS
 class Projection(_OnHandle):
     """The handle projects to a pixel of a camera."""
 
-    camera: Annotated[Camera, Read(lambda table, key: read_camera(table.get(key, Path)))]
+    camera: ByCamera
     pixel: Pixel
     kind: ClassVar[str] = "projection"
     unit: ClassVar[str] = "px"
@@ -322,7 +324,7 @@ class LookAt(_OnHandle):
 class Distance(_OnHandle):
     """Two handles are this far apart, in metres."""
 
-    other: Annotated[Handle | str, Read(lambda table, key: Handle(table.get(key, str)))]
+    other: OnOther
     distance: Annotated[float, Range(least=0.0)]
     kind: ClassVar[str] = "distance"
     inequality: ClassVar[bool] = False
