@@ -177,6 +177,30 @@ def test_no_part_goes_through_the_floor(handles: Handles, people: UniversalPrior
         assert found.positions[role][1] > skin - 0.005
 
 
+def test_no_part_goes_through_the_floor_whatever_is_asked(people: UniversalPrior) -> None:
+    rng, skeleton = np.random.default_rng(0), people.space.skeleton
+    roles = [
+        "left_hand",
+        "right_hand",
+        "head",
+        "pelvis",
+        "left_foot",
+        "right_foot",
+        "left_shin",
+        "right_forearm",
+    ]
+    for _ in range(60):
+        low, high = np.array([[-0.6, 0.05, -0.2], [0.6, 1.8, 0.7]])
+        reach = {f"{side}_hand": rng.uniform(low, high) for side in ("left", "right")}
+        about = pose({**reach, "pelvis": (0.0, rng.uniform(0.25, 0.95), 0.0)}, people).positions
+        chosen = rng.choice(roles, rng.integers(1, 4), replace=False).tolist()
+        found = np.asarray(
+            pose({role: about[role] + rng.normal(0.0, 0.02, 3) for role in chosen}, people).positions
+        )
+        free = np.setdiff1d(np.arange(len(skeleton)), [skeleton.index(role) for role in chosen])
+        assert found[free, 1].min() > -0.005
+
+
 def test_a_handle_below_the_floor_is_met_with_a_note(people: UniversalPrior) -> None:
     found = pose({"right_hand": (-0.25, -0.05, 0.45)}, people)
     assert found.reached

@@ -334,11 +334,11 @@ def firm_of(skeleton: Skeleton) -> Firm:
     tips = set(range(len(skeleton))) - set(skeleton.parents.tolist())
     parts = sorted((tips | {joint for joint, role in roles.items() if role in FLESH}) - sole)
     skin = [FLESH.get(roles.get(joint, ""), 0.0) * skeleton.height for joint in parts]
-    ankles, places = [], neutral_pose(skeleton).positions
+    ankles = []
     for side in SIDES:
         ends = [f"{side}_{part}" for part in ("shin", "foot", "toes")]
         if skeleton.roles.keys() >= set(ends):
-            knee, ankle, toes = map(skeleton.index, ends)
+            places, (knee, ankle, toes) = neutral_pose(skeleton).positions, map(skeleton.index, ends)
             shin, foot = places[knee] - places[ankle], places[toes] - places[ankle]
             one, other = float(np.linalg.norm(shin)), float(np.linalg.norm(foot))
             bend = math.acos(float(shin @ foot) / (one * other)) - SPENT

@@ -3,8 +3,8 @@
 `poise.pose`, `poise serve` (and Blender through it), the studio and keyframe scripts give the constraints that are
 asked for, and a `Manner`: which defaults hold, and which feet are planted where. The first pass adds what is known
 before the pose: floor, heading and hanging arms. The second adds what depends on it: balance over the feet, limbs out
-of the body, and a foot on the floor. It is left out where nothing would change. While a handle is dragged, the pose
-before takes the place of the first pass.
+of the body, all parts above the floor, ankles within their range, and a foot on the floor. It is left out where
+nothing would change. While a handle is dragged, the pose before takes the place of the first pass.
 
 A recorded pose is soft constraints too (`as_recorded`), beside those of the prior, the balance and the feet.
 """
@@ -12,7 +12,7 @@ A recorded pose is soft constraints too (`as_recorded`), beside those of the pri
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
 
@@ -29,6 +29,7 @@ from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import (
     Apart,
     Constraint,
+    HalfSpace,
     Line,
     LookAt,
     Orientation,
@@ -51,6 +52,7 @@ Find = Callable[[list[Constraint], "Array | None", bool], Solution]
 FORWARD: Vec3 = (0.0, 0.0, 1.0)
 LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at something
 LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
+LAST = -100  # priority of parts that are kept above the floor exactly
 LIFTED = 0.08  # of stature: a handle this high on a leg lifts its foot from the floor
 CALM = ("pelvis", "chest", "head")  # stay as in a recording
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: how far these joints and the root may leave it
@@ -184,12 +186,19 @@ class Defaults:
     def solved(
         self, asked: Sequence[Constraint], find: Callable[[list[Constraint], Array | None], Solution]
     ) -> Solution:
-        """Solve in passes: `find` adds constraints to what is known before the pose, and solves from a start."""
+        """Solve in passes: `find` adds constraints to what is known before the pose, and solves from a start.
+
+        Parts that soft constraints leave below the floor are kept above it exactly, if all else can be met too.
+        """
         first = find([], None)
         more = self.after(first, asked)
         last = find(more, first.q) if more else first
         if more and (again := [one for one in self.firm(_positions(last)) if one not in more]):
-            last = find([*more, *again], last.q)
+            last = find(more := [*more, *again], last.q)
+        if more and (sunk := [one for one in self.firm(_positions(last)) if one.kind == HalfSpace.kind]):
+            exact = [replace(one, tolerance=None, priority=LAST) for one in sunk]
+            firmer = find([*more, *exact], last.q)
+            last = firmer if firmer.reached or not last.reached else last
         if last is not first:
             last.notes += tuple([note for note in first.notes if note not in last.notes])
         last.notes += self.notes(asked)
