@@ -38,7 +38,7 @@ from poise.priors.dynamics.learning import learn_motion
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import RATE, Sequences, count_bodies, poses_from_features, sequences_of
 from poise.priors.dynamics.simulation import GUIDED, PLAIN, Inference, plan, simulate, start_points
-from poise.priors.dynamics.structure import MODELS, Structure
+from poise.priors.dynamics.structure import MODELS, Structure, structure_from_text
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.types import Array, NamedProgress, silent
 
@@ -61,7 +61,7 @@ def evaluate_topology(
     """
     names = list(methods or MODELS)
     for name in names:
-        if name.removeprefix(PUBLISHED) not in MODELS:
+        if name.removeprefix(PUBLISHED).split(" + ")[0] not in MODELS:
             raise UnknownNameError("motion model", name, MODELS)
     found: dict[str, list[dict[str, float]]] = {RECORDED: []}
     for number, clips in enumerate(draws):
@@ -98,7 +98,7 @@ def evaluate_topology(
 
 def structure_of(name: str, clips: Sequence[Motion]) -> Structure:
     """A model's latent space: three dimensions, or four if clips are of several bodies."""
-    structure = MODELS[name.removeprefix(PUBLISHED)]
+    structure = structure_from_text(name.removeprefix(PUBLISHED))
     structure = structure.as_published() if name.startswith(PUBLISHED) else structure
     return structure.with_another_axis() if count_bodies(clips) > 1 else structure
 

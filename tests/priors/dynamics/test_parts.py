@@ -1,5 +1,7 @@
 """The parts of the motion models: descriptions, local linearity, transitions, roots, surfaces."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -67,6 +69,15 @@ def test_a_torus_is_two_circles_and_a_cylinder_has_an_axis() -> None:
     assert len(structure_from_text("cylinder(phase)").dimensions) == 3
     assert len(structure_from_text("circle(phase) + 2 free axes + second order").dimensions) == 4
     assert structure_from_text("three free axes + no dynamics") == MODELS["gplvm"]
+
+
+def test_a_description_may_begin_with_a_model() -> None:
+    assert structure_from_text("gpdm + second order") == structure_from_text("3 free axes + second order")
+    assert structure_from_text("hybrid + no steps beside") == replace(MODELS["hybrid"], beside=False)
+    assert structure_from_text("topology + transitions") == MODELS["transitions"]
+    beside = structure_from_text("gpdm + steps beside")
+    assert beside == replace(MODELS["gpdm"], beside=True)
+    assert Structure.restored(beside.header()) == beside
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """The motion prior: learning, prediction, simulation, files, and the solver's contract."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -232,6 +233,24 @@ def test_mistakes_are_named(prior: DynamicsPrior, motions: list[Motion], sequenc
     frozen = still.with_frames(still.root_positions * 0 + [0, 0.9, 0], still.rotations[:1].repeat(60, axis=0))
     with pytest.raises(InvalidValueError, match=r"no (transition points|rhythm)"):
         DynamicsPrior.learn([motions[0][:20], frozen], topology="transitions", transitions=[])
+
+
+@pytest.mark.parametrize("name", ["gpdm", "topology"])
+def test_steps_beside_the_recorded_ones_lead_back_in_any_model(
+    sequences: Sequences, tmp_path: Path, name: str
+) -> None:
+    off = []
+    for beside in (False, True):
+        structure = replace(MODELS[name], beside=beside)
+        prior = DynamicsPrior.of_learned(learn_motion(sequences, structure, steps=30))
+        save(prior, tmp_path / "model.poise")
+        again = load(tmp_path / "model.poise")
+        assert isinstance(again, DynamicsPrior)
+        own, aside = prior.flows[0].inputs, np.array([0.0, 0.0, 0.6])
+        (recorded, _), (stepped, _) = (prior.flows[0].predict(x, x) for x in (own, own + aside))
+        np.testing.assert_allclose(again.flows[0].predict(own + aside, own)[0], stepped, atol=1e-9)
+        off.append(np.abs((stepped - recorded)[:, 2] - 0.5 * aside[2]).mean())
+    assert off[1] < off[0]
 
 
 def test_an_activity_does_not_lead_away_from_itself_where_it_knows_nothing(sequences: Sequences) -> None:

@@ -240,9 +240,8 @@ class Flow:
     home: Float[Array, "latent"]
     beat: Float[Array, "phases"]  # mean advance of each phase per frame, in radians
     advances: Float[Array, "steps phases"]  # phase advances of the steps, minus the beat
-    surface: Surface = (
-        NO_SURFACE  # its rings are limit cycles; without any, the rotation is the whole mean function
-    )
+    surface: Surface = NO_SURFACE  # rings are limit cycles; without any, x is only rotated
+    beside: bool | None = None  # whether it knows steps beside the recorded; by default, with rings
 
     def __post_init__(self) -> None:
         for name in FLOW_ARRAYS:
@@ -252,16 +251,18 @@ class Flow:
     def process(self) -> Posterior:
         """The posterior of the next x minus the mean function, and of the phase advances minus the beat.
 
-        With a surface it also has steps that start beside the recorded ones and lead halfway back. With recorded steps
-        alone, errors accumulate over many steps, and paths drift to positions between recordings.
+        It may also have steps that start beside the recorded ones, along the axes (in any direction without a mean
+        function), and lead halfway back. With recorded steps alone, errors accumulate over many steps, and paths drift
+        to positions between recordings.
         """
         outputs = np.hstack([self.outputs, self.advances])
-        if not self.surface.rings or not self._axes.any():
+        axes = self._axes if self.turn.any() else np.ones(len(self.home), dtype=bool)
+        if not axes.any() or not (bool(self.surface.rings) if self.beside is None else self.beside):
             return Posterior.given(self.kernel, self.inputs, outputs)
         rng, size = np.random.default_rng(0), len(self.home)
         starts, ends = [self.inputs], [outputs]
         for far in BESIDE:
-            drawn = rng.normal(size=self.outputs.shape) * self._axes
+            drawn = rng.normal(size=self.outputs.shape) * axes
             aside = far * drawn / np.linalg.norm(drawn, axis=1, keepdims=True)
             starts.append(np.hstack([self.inputs[:, :size] + aside, self.inputs[:, size:]]))
             ends.append(np.hstack([self.outputs + 0.5 * aside, self.advances]))

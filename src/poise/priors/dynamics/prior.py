@@ -444,6 +444,7 @@ class DynamicsPrior(LatentPrior):
                 pace=float(pace),
                 **{each: arrays[f"flow.{number}.{each}"] for each in FLOW_ARRAYS},
                 surface=surface if header["limit_cycles"] else NO_SURFACE,
+                beside=structure.beside,
             ).about(surface)
             for number, (name, kind, order, pace) in enumerate(header["flows"])
         )

@@ -7,8 +7,9 @@ A description is `cylinder(phase) by back-constraints + smooth style axis by loc
 
     description  a model's name (gpdm, hybrid, ...), or parts joined by +
     part         WHAT [by back-constraints | by local linearity]
-    WHAT         circle(PHASE) | cylinder(PHASE) | torus(PHASE, PHASE) | [N] [smooth | free] [NAME] axis
+    WHAT         circle(PHASE) | cylinder(PHASE) | torus(PHASE, PHASE) | [N] [smooth | free] [NAME] axis | MODEL
                  | [added | multiplied] transitions | learned phase | first order | second order | no dynamics
+                 | [no] steps beside
 """
 
 from __future__ import annotations
@@ -64,6 +65,9 @@ class Structure:
     order: int = 1
     learned_phase: bool = False  # whether phases are learned too, starting from those detected or given
     published: bool = False  # as in Urtasun et al. 2008: see `as_published`
+    beside: bool | None = (
+        None  # whether dynamics know steps beside the recorded ones; by default with limit cycles
+    )
 
     def __post_init__(self) -> None:
         if not self.dimensions:
@@ -142,6 +146,7 @@ class Structure:
             order=int(header["order"]),
             learned_phase=bool(header.get("learned_phase", False)),
             published=bool(header.get("published", False)),
+            beside=header.get("beside"),
         )
 
 
@@ -176,6 +181,14 @@ _TRANSITIONS: dict[str, Joined | None] = {
     "added transitions": ADDED,
     "multiplied transitions": MULTIPLIED,
 }
+_SETTINGS: dict[str, dict[str, Any]] = {
+    "learned phase": {"learned_phase": True},
+    "first order": {"order": 1},
+    "second order": {"order": 2},
+    "no dynamics": {"dynamics": False},
+    "steps beside": {"beside": True},
+    "no steps beside": {"beside": False},
+}
 _MEANS: dict[str, Means] = {
     **dict.fromkeys(("back-constraints", "back-constraint", "back constraints"), BACK),
     **dict.fromkeys(("local linearity", "local linearities"), LOCAL),
@@ -189,9 +202,9 @@ def structure_from_text(text: str) -> Structure:
         return MODELS[wanted]
     if not wanted:
         raise InvalidValueError(f"the description is empty; write for example: {_EXAMPLE}")
-    structure = Structure((Dimension(),))
     dimensions: list[Dimension] = []
-    transitions, learned_phase, open_axis = "", False, False
+    settings: dict[str, Any] = {}
+    transitions, open_axis = "", False
     for part in (one.strip() for one in wanted.split("+")):
         what, by, named = (word.strip() for word in part.partition(" by "))
         if by and named not in _MEANS:
@@ -202,12 +215,12 @@ def structure_from_text(text: str) -> Structure:
         shape = re.fullmatch(r"(\w+)(\(([^()]*)\))?", what)
         if what in _TRANSITIONS:
             transitions = what
-        elif what == "learned phase":
-            learned_phase = True
-        elif what in ("first order", "second order"):
-            structure = replace(structure, order=1 if what.startswith("first") else 2)
-        elif what == "no dynamics":
-            structure = replace(structure, dynamics=False)
+        elif what in _SETTINGS:
+            settings |= _SETTINGS[what]
+        elif what in MODELS and not by:
+            model = vars(MODELS[what])
+            dimensions += model["dimensions"]
+            settings |= {name: model[name] for name in ("dynamics", "order", "learned_phase")}
         elif shape and (shape[2] or shape[1] in _SHAPES):
             dimensions += _circles(shape[1], shape[3], means or BACK, part)
             open_axis = open_axis or shape[1] == "cylinder"
@@ -218,7 +231,7 @@ def structure_from_text(text: str) -> Structure:
         dimensions.append(Dimension(BACK, name="axis"))
     if not dimensions:
         raise InvalidValueError(f"{text!r} has no dimensions; write for example: {_EXAMPLE}")
-    structure = replace(structure, dimensions=tuple(dimensions), learned_phase=learned_phase)
+    structure = Structure(tuple(dimensions), **settings)
     return structure.with_transitions(_TRANSITIONS[transitions]) if transitions else structure
 
 
