@@ -78,7 +78,7 @@ def test_a_pose_on_the_way_is_not_looked_for_in_the_style_while_the_hand_moves(
 ) -> None:
     handle(session, "left_hand")
     monkeypatch.setattr(solving, "REACH", 1.01)  # so that every moment is on the way
-    monkeypatch.setattr(Poser, "_likelihood_of", lambda *_, **__: (0.0, 0.0))
+    monkeypatch.setattr(Poser, "_likelihood_of", lambda *_, **__: (0.0, 0.0, ""))
     searches, on_the_way, place, eased = [], [], LatentPrior.place, solving.eased
 
     def watched(problem: Problem, start: np.ndarray, goal: Solution, most: float) -> tuple[Solution, bool]:

@@ -203,6 +203,7 @@ def report(solution: Solution) -> dict[str, Any]:
         "log_likelihood": solution.log_likelihood,
         "percentile": solution.percentile,
         "strangeness": solution.strangeness,
+        "beyond_people": [str(each) for each in solution.beyond_people],
         "nearest_frames": [one._asdict() for one in solution.nearest()],
         "deviation_m": {name: round(value, 5) for name, value in solution.deviation.items()},
         "suggestions": [one._asdict() for one in next_handles(solution)[:SUGGESTED]],
@@ -231,6 +232,7 @@ def judged(solution: Solution, *, held: Collection[str] = (), on_floor: bool = T
     if set(MAIN_ROLES) <= set(skeleton.roles):
         deep = depths(skeleton, np.asarray(solution.positions)[None])
         words += [f"{one} is inside {other}" for (one, other), depth in deep.items() if depth[0] > INSIDE]
+    words += [str(each) for each in solution.beyond_people]
     return words + ([solution.strangeness] if solution.strangeness else [])
 
 

@@ -1,8 +1,8 @@
 """Joint limits: from recordings, by hand, or a default human set, as boxes on exponential maps about references.
 
-The human set takes its ranges from the American Academy of Orthopaedic Surgeons (1965), "Joint motion: method of
-measuring and recording", and Norkin and White (2016), "Measurement of joint motion", appendix B; the shoulder girdle's
-are from Kapandji (2007), "The physiology of the joints", volume 1. They are measured from the neutral pose
+The human set takes its ranges from `skeleton.ranges`: published ones, extended a little where recorded people reach
+further; the shoulder girdle's are from Kapandji (2007), "The physiology of the joints", volume 1, and the fingers' from
+the American Academy of Orthopaedic Surgeons (1965). They are measured from the neutral pose
 (`skeleton.neutral`), which is therefore each joint's reference. A box is along the joint's own axes, so for axes
 oblique to the body it is the smallest box that contains the anatomical one. If the rest pose does not stand like a
 person and no `samples` are given, a limb's twist about its own length is unknown, and its box is widened to contain
@@ -19,47 +19,60 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.skeleton.neutral import Neutral, neutral_pose
+from poise.skeleton.ranges import limit_of
 from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path, subtree
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
 Range = tuple[float, float]
 
-# Degrees about the body's left, up and forward axes (turning right-handed), for the trunk and for the left limbs, from
-# the neutral pose: arms out, palms down. About "left", + bends the trunk forward, the thigh back and the knee shut.
-_TRUNK: dict[str, tuple[Range, Range, Range]] = {
-    "spine": ((-30, 80), (-45, 45), (-35, 35)),
-    "neck": ((-70, 60), (-80, 80), (-45, 45)),
-}
-_LEFT: dict[str, tuple[Range, Range, Range]] = {
-    "shoulder": ((-45, 45), (-35, 35), (-15, 50)),
-    "upper_arm": ((-140, 100), (-140, 60), (-110, 100)),
-    "forearm": (
-        (-90, 90),
-        (-155, 15),
-        (-90, 90),
-    ),  # bent and twisted at once, its map has a forward component
-    "hand": ((-90, 90), (-30, 40), (-85, 75)),
-    "thigh": ((-130, 35), (-50, 50), (-30, 55)),
-    "shin": ((-10, 155), (-30, 30), (-15, 15)),
-    "foot": ((-35, 65), (-35, 35), (-35, 35)),
-    "toes": ((-75, 45), (-15, 15), (-15, 15)),
-}
-_FINGER, _HELPER = 110.0, 30.0  # joints below a hand, and joints without their own entry
+# Degrees about left, up and forward of joints below a left hand: curled down, spread, and a little twisted.
+_FINGER = ((-30, 30), (-35, 40), (-110, 75))
+_THUMB = ((-60, 60), (-70, 70), (-90, 90))
+_HELPER = 30.0  # joints without their own entry
 _SPREAD = 2.0  # joints with a common range (the spine's) do not share it evenly
+_NEAR = np.radians(40.0)  # a reference further from the neutral pose has another box
 
 
 def human_limits(
     skeleton: Skeleton, *, samples: Float[Array, "frames joints 4"] | None = None
 ) -> JointLimits:
     """The default human limits by role; `samples` are recorded rotations that show the axes of a bone-aligned rig."""
-    neutral = neutral_pose(skeleton, samples)
+    return _human_limits(skeleton, neutral_pose(skeleton, samples), spread=_SPREAD)
+
+
+def _human_limits(skeleton: Skeleton, neutral: Neutral, *, spread: float) -> JointLimits:
+    """The limits; joints of the spine and the neck have at most `spread` times their even share of its range."""
     lower, upper = np.full((len(skeleton), 3), -_HELPER), np.full((len(skeleton), 3), _HELPER)
-    for joint, ranges in _anatomical_ranges(skeleton).items():
+    for joint, ranges in _anatomical_ranges(skeleton, spread).items():
         lower[joint], upper[joint] = _box_in_own_axes(skeleton, neutral, joint, ranges)
     free = path(skeleton, 0, skeleton.index("pelvis")) if "pelvis" in skeleton.roles else [0]
     lower[free], upper[free] = -180.0, 180.0
     return JointLimits(neutral.rotations, np.radians(lower), np.radians(upper))
+
+
+def within_people(limits: JointLimits, skeleton: Skeleton) -> JointLimits:
+    """The limits, narrowed to what people reach, but for fingers and ankles; a chain's joint may use all of its.
+
+    The box about another reference is shifted by it, to first order: joints whose reference is far from the neutral
+    pose, as that of hanging arms, keep their own box.
+    """
+    people = _human_limits(skeleton, neutral_pose(skeleton), spread=float(len(skeleton)))
+    away = rotations.multiply(rotations.conjugate(people.references), limits.references)
+    shift = rotations.expmap_from_quaternion(away)
+    narrow = np.linalg.norm(shift, axis=-1) < _NEAR
+    for side in SIDES:
+        if f"{side}_hand" in skeleton.roles:
+            narrow[subtree(skeleton, skeleton.index(f"{side}_hand"))[1:]] = False
+        if f"{side}_foot" in skeleton.roles:  # its heel lifts instead: see `solvers.bearing`
+            narrow[skeleton.index(f"{side}_foot")] = False
+    lower = np.maximum(limits.lower, np.minimum(people.lower - shift, 0.0))
+    upper = np.minimum(limits.upper, np.maximum(people.upper - shift, 0.0))
+    return JointLimits(
+        limits.references,
+        np.where(narrow[:, None], lower, limits.lower),
+        np.where(narrow[:, None], upper, limits.upper),
+    )
 
 
 def limits_from_rotations(
@@ -127,24 +140,25 @@ def _turns(limits: JointLimits, turned: Array) -> Array:
 # --- the human set -------------------------------------------------------------------------------------------------
 
 
-def _anatomical_ranges(skeleton: Skeleton) -> dict[int, Float[Array, "3 2"]]:
+def _anatomical_ranges(skeleton: Skeleton, spread: float) -> dict[int, Float[Array, "3 2"]]:
     """Per joint with its own entry, degrees about left, up and forward."""
     found: dict[int, Array] = {}
     for side in SIDES:
+        own: dict[int, Array] = {}
         for part in (*ARM_ROLES, *LEG_ROLES):
             if f"{side}_{part}" in skeleton.roles:
-                joint, ranges = skeleton.index(f"{side}_{part}"), np.array(_LEFT[part], dtype=np.float64)
-                if part == "hand":
-                    widest = np.tile([-_FINGER, _FINGER], (3, 1))
-                    found.update(dict.fromkeys(subtree(skeleton, joint), widest))
-                if side == "right":  # mirroring negates rotations about up and forward, but not about left
-                    ranges = np.stack([ranges[0], -ranges[1, ::-1], -ranges[2, ::-1]])
-                found[joint] = ranges
+                joint = skeleton.index(f"{side}_{part}")
+                for below in subtree(skeleton, joint)[1:] if part == "hand" else []:
+                    is_thumb = "thumb" in skeleton.names[below].casefold()
+                    own[below] = np.array(_THUMB if is_thumb else _FINGER, dtype=np.float64)
+                own[joint] = limit_of(part)
+        if side == "right":  # mirroring negates rotations about up and forward, but not about left
+            own = {joint: np.stack([r[0], -r[1, ::-1], -r[2, ::-1]]) for joint, r in own.items()}
+        found.update(own)
     for first, last, part in (("pelvis", "chest", "spine"), ("chest", "head", "neck")):
         if first in skeleton.roles and last in skeleton.roles:
             joints = path(skeleton, skeleton.index(first), skeleton.index(last))[1:]
-            ranges = np.array(_TRUNK[part], dtype=np.float64)
-            found.update({joint: ranges * min(1.0, _SPREAD / len(joints)) for joint in joints})
+            found.update({joint: limit_of(part) * min(1.0, spread / len(joints)) for joint in joints})
     return found
 
 

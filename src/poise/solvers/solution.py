@@ -17,6 +17,7 @@ from poise.motion.motion import Motion, Origin
 from poise.priors.abilities import credits_of
 from poise.savable import Savable
 from poise.skeleton.pose_space import Handle, PoseSpace
+from poise.skeleton.ranges import Overbent, beyond_people
 from poise.skeleton.skeleton import Pose, Positions
 from poise.solvers.constraints import Constraint, Orientation, Position
 from poise.types import Array, PoseVector
@@ -166,6 +167,11 @@ class Solution(Savable):
         known: KnownFrames | None = getattr(self.prior, "known_frames", None)
         limb = f", most in its {known.odd_limb(self.space, self.q)}" if known is not None else ""
         return f"unlike what was learned{limb}"
+
+    @cached_property
+    def beyond_people(self) -> list[Overbent]:
+        """The parts that are bent or turned further than people reach, the worst first."""
+        return beyond_people(self.pose)
 
     @property
     def summary(self) -> str:

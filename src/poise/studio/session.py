@@ -327,7 +327,7 @@ class Session:
         shown = messages.SolvedPose(
             seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points), by_hand=state.by_hand,
             status="reached", words="", residuals=[], microseconds=0.0, log_likelihood=None, percentile=None,
-            latent=None, jumps=False,
+            latent=None, jumps=False, beyond="",
         )  # fmt: skip
         if solved is None:
             return shown
@@ -344,4 +344,5 @@ class Session:
             ],
             microseconds=solution.microseconds, log_likelihood=solved.log_likelihood, percentile=solved.percentile,
             latent=None if view is None else view.seen(solved.latents[0]), jumps=solved.jumps,
+            beyond=solved.beyond,
         )  # fmt: skip

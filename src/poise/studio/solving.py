@@ -60,7 +60,7 @@ class Condition:
 
 @dataclass(frozen=True, eq=False)
 class SolvedState:
-    """A solved state: the new pose, the handles of its residuals, and its likelihood."""
+    """A solved state: the new pose, the handles of its residuals, its likelihood, and what people cannot do in it."""
 
     placed: Placed
     solution: Solution
@@ -69,6 +69,7 @@ class SolvedState:
     percentile: float | None
     latents: tuple[Float[Array, "latent"], ...]
     anchors: dict[str, Vec3] | None = None  # positions of the feet, if they stepped
+    beyond: str = ""  # the part that is furthest beyond what people reach, and by how much
     jumps: bool = False  # a joint moves further than a drag allows: it is shown with an animation
 
     def rested(self) -> SolvedState:
@@ -91,7 +92,7 @@ class Poser:
         self._posture: Posture
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
-        self._likelihood: tuple[float, float | None, float | None] = (0.0, None, None)
+        self._likelihood: tuple[float, float | None, float | None, str] = (0.0, None, None, "")
 
     def rest(self) -> None:
         """Drop everything that can be recomputed."""
@@ -134,9 +135,11 @@ class Poser:
         solved = self._solved(
             state, prior, asked, manner_of(state), fine=fine, afresh=afresh, near=near, follows=dragged is not None
         )  # fmt: skip
-        likelihood, percentile = self._likelihood_of(prior, solved.solution, fine=fine)
+        likelihood, percentile, beyond = self._likelihood_of(prior, solved.solution, fine=fine)
         latents = self._posture.last.latents
-        return replace(solved, log_likelihood=likelihood, percentile=percentile, latents=latents)
+        return replace(
+            solved, log_likelihood=likelihood, percentile=percentile, beyond=beyond, latents=latents
+        )
 
     def drag(self, state: State, dragged: str, *, moved: float, last: bool) -> SolvedState:
         """The pose a moment later, after a handle has moved: no joint moves much further than the handle does.
@@ -231,8 +234,8 @@ class Poser:
 
     def _likelihood_of(
         self, prior: Prior, solution: Solution, *, fine: bool
-    ) -> tuple[float | None, float | None]:
-        due, *known = self._likelihood
+    ) -> tuple[float | None, float | None, str]:
+        due, *_ = self._likelihood
         now = time.perf_counter()
         if fine or now > max(due, Poser.rested):
             found = prior.log_likelihood(solution.q)
@@ -241,11 +244,11 @@ class Poser:
                 share = prior.percentile(solution.q)
             else:
                 share = float(np.interp(found, quantiles, np.arange(101)))
+            beyond = str(solution.beyond_people[0]) if solution.beyond_people else ""
             done = time.perf_counter()
             Poser.rested = done + LIKELIHOOD_REST * (done - now)
-            self._likelihood = (now + LIKELIHOOD_EVERY, found, share)
-            return found, share
-        return known[0], known[1]
+            self._likelihood = (now + LIKELIHOOD_EVERY, found, share, beyond)
+        return self._likelihood[1:]
 
 
 def asked_of(state: State, *, dragged: str | None = None) -> list[Condition]:

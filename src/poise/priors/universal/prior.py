@@ -22,7 +22,9 @@ from poise.priors.universal.network import shipped
 from poise.savable import Savable
 from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
+from poise.skeleton.limits import within_people
 from poise.skeleton.pose_space import Handles, PoseSpace
+from poise.skeleton.ranges import table
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array, PoseVector
 
@@ -121,13 +123,15 @@ class UniversalPrior(Savable):
 
     @cached_property
     def limits(self) -> JointLimits:
-        """The range of all recordings, mapped to this skeleton."""
-        middle = (self.weights.lower + self.weights.upper).ravel() / 2
-        half = (self.weights.upper - self.weights.lower).ravel() / 2
+        """The range of all recordings, mapped to this skeleton, within what people reach."""
+        least, most = self.weights.lower.copy(), self.weights.upper.copy()
+        for name, range_ in table()["shares"].items():  # of spine and neck
+            least[layout.MOVING.index(name)], most[layout.MOVING.index(name)] = np.radians(range_).T
+        middle, half = (least + most).ravel() / 2, (most - least).ravel() / 2
         bounds = np.zeros((2, len(self.space.skeleton), 3))
         centre, reach = self.fit.maps @ middle, np.abs(self.fit.maps) @ half
         bounds[:, self.space.moving] = np.stack([centre - reach, centre + reach]).reshape(2, -1, 3)
-        return JointLimits(self.space.references, *bounds)
+        return within_people(JointLimits(self.space.references, *bounds), self.space.skeleton)
 
     @cached_property
     def mean(self) -> Float[Array, "maps"]:

@@ -135,9 +135,10 @@ class SolvedPose(FromServer, tag="pose"):
     """The current pose: the world transforms of all joints, the residuals of the handles, and the likelihood.
 
     Every handle's point in the world is in `handles`, float32 (handles, 3), in the scene's order. `latent` is where the
-    pose lies in the style's map. While dragging, likelihood and residuals are those of the pose shown. A pose made
-    `by_hand` is not that of the motion's frame. One that `jumps` lies further from the last than a drag allows, since
-    a foot steps or a handle cannot be met otherwise: the page shows it on its way.
+    pose lies in the style's map, and `beyond` says which part people cannot bend or turn so far. While dragging,
+    likelihood and residuals are those of the pose shown. A pose made `by_hand` is not that of the motion's frame. One
+    that `jumps` lies further from the last than a drag allows, since a foot steps or a handle cannot be met otherwise:
+    the page shows it on its way.
     """
 
     seq: int
@@ -149,6 +150,7 @@ class SolvedPose(FromServer, tag="pose"):
     residuals: list[HandleResidual]
     log_likelihood: float | None
     percentile: float | None
+    beyond: str
     latent: tuple[float, float] | None
     microseconds: float
     by_hand: bool

@@ -711,6 +711,7 @@ export interface SolvedPose {
   residuals: HandleResidual[];
   logLikelihood: number | null;
   percentile: number | null;
+  beyond: string;
   latent: [number, number] | null;
   microseconds: number;
   byHand: boolean;

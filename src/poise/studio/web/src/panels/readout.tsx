@@ -21,7 +21,9 @@ export function Readout(): JSX.Element | null {
       {worst > 0.0005 && (
         <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>
       )}
-      {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} />}
+      {pose.percentile !== null && (
+        <Likelihood share={pose.percentile} log={pose.logLikelihood} beyond={pose.beyond} />
+      )}
       {pose.microseconds > 0 && (
         <span class="quiet" title="The time of the solver">
           {(pose.microseconds / 1000).toFixed(1)} ms
@@ -51,9 +53,11 @@ const LIKELY: readonly { readonly least: number; readonly word: string }[] = [
   { least: 0, word: "hardly ever seen" },
 ];
 
-function Likelihood({ share, log }: { share: number; log: number | null }): JSX.Element {
+/** A pose that people cannot take is never usual, however likely: the part that is beyond them is named. */
+function Likelihood(props: { share: number; log: number | null; beyond: string }): JSX.Element {
+  const { share, log, beyond } = props;
   const percent = Math.round(share);
-  const word = LIKELY.find(({ least }) => share >= least)?.word ?? "hardly ever seen";
+  const word = beyond || (LIKELY.find(({ least }) => share >= least)?.word ?? "hardly ever seen");
   const title = `Likelier than ${percent < 1 ? "under 1" : percent} % of the recorded poses${log === null ? "" : `; log-likelihood ${log.toFixed(1)}`}`;
   return (
     <span class="likelihood" title={title}>
