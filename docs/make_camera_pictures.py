@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
+from jaxtyping import Float
+from PIL import Image
+from poise.vision.lens import LensCamera
 
 from poise import performer
 from poise.apps.camera_calibration import Calibrated
-from poise.apps.camera_pictures import draw_beside_truth, draw_coverage
+from poise.apps.camera_pictures import LEFT_OUT, Picture, draw_body, draw_coverage, rgb, stacked
 from poise.apps.camera_takes import MORE, NINE
 from poise.evaluation.cameras import film, latency_figure, set_up, stages_of
 from poise.evaluation.splits import Fold
 from poise.geometry.cameras import Camera
 from poise.motion.world import joint_transforms
 from poise.skeleton.kinematics import world_transforms
+from poise.types import Array
 from poise.vision.calibrate import Board, BoardView, calibrate_rig
 from poise.vision.colours import Colours
 from poise.vision.simulator import Conditions, board_pictures, front_rig
@@ -43,13 +48,37 @@ def draw_one_camera() -> None:
     q = np.stack([frame.q for watched in filmed if (frame := watched.frame) is not None])
     found, _ = world_transforms(performance.space.skeleton, *performance.space.frames_from_q(q))
     true, _ = joint_transforms(simulator.motion)
-    draw_beside_truth(
+    _beside_truth(
         (simulator.rig.cameras[0], replace(simulator.rig.cameras[0], pinhole=side, distortion=np.zeros(5))),
         [simulator.picture(moment, 0) for moment in moments],
         found=found[list(moments)],
         true=true[list(moments)],
         parents=simulator.motion.skeleton.parents.tolist(),
     ).save(IMAGES / "camera-alone.png")
+
+
+def _beside_truth(
+    cameras: tuple[LensCamera, LensCamera],
+    pictures: Sequence[Picture],
+    *,
+    found: Float[Array, "moments joints 3"],
+    true: Float[Array, "moments joints 3"],
+    parents: Sequence[int],
+    height: int = 300,
+) -> Image.Image:
+    """A column per moment: the body over one camera's picture, and from a free viewpoint, with the truth in grey."""
+    columns = []
+    for picture, joints, truth in zip(pictures, found, true, strict=True):
+        over = draw_body((0.45 * rgb(picture)).astype(np.uint8), cameras[0], joints, parents)
+        empty = np.full((*cameras[1].size[::-1], 3), 38, dtype=np.uint8)
+        aside = np.asarray(draw_body(empty, cameras[1], truth, parents, colour=LEFT_OUT))
+        parts = []
+        for camera, part in zip(cameras, (over, draw_body(aside, cameras[1], joints, parents)), strict=True):
+            left = int(camera.project(truth[0])[0] - 0.3 * part.height)
+            box = (left, 0, left + round(0.6 * part.height), part.height)
+            parts.append(part.crop(box).resize((round(0.6 * height), height), Image.Resampling.LANCZOS))
+        columns.append(stacked(parts, below=True))
+    return stacked(columns)
 
 
 def draw_colours() -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.types import Array, Progress, silent
-from poise.vision.blobs import Background, Blobs, Look, find_blobs
+from poise.vision.blobs import Background, Blobs, find_blobs
 from poise.vision.calibrate import (
     Board,
     BoardView,
@@ -211,7 +211,26 @@ def check_with_markers(
     checks = check_sizes(rig, sources)
     if any(check.wrong for check in checks) or len(rig) < 2:
         return checks
-    moments = _blobs_of(sources, empty, sync, colours.looks())
+    moments, rooms, backgrounds = (
+        list[tuple[Blobs, ...]](),
+        [list[Array]() for _ in sources],
+        list[Background](),
+    )
+    with InStep(sources, offsets=offsets_by(sync, sources)) as steps:
+        for step in steps:
+            whole = [picture for picture in step.pictures if picture is not None]
+            if len(whole) < len(sources):
+                break
+            if step.time < empty - 0.5 / steps.fps:  # the room is still empty
+                for room, picture in zip(rooms, whole, strict=True):
+                    room.append(picture)
+                continue
+            backgrounds = backgrounds or [Background.of_frames(room, fps=steps.fps) for room in rooms]
+            found = (
+                find_blobs(picture, own.foreground(picture), colours.looks(), room=own.room)
+                for picture, own in zip(whole, backgrounds, strict=True)
+            )
+            moments.append(tuple(found))
     for pair in combinations(rig.cameras, 2):
         names = " and ".join(camera.name for camera in pair)
         numbers = [rig.cameras.index(camera) for camera in pair]
@@ -280,28 +299,3 @@ def _judged(what: str, errors: Sequence[float], who: str) -> Check:
     value = float(np.median(errors))
     wrong = "" if value <= GOOD_ERROR else f"over {GOOD_ERROR:g}: {who} has changed since; calibrate again"
     return Check(what, value, "px", wrong)
-
-
-def _blobs_of(
-    sources: Sequence[Source], empty: float, sync: str, looks: Sequence[Look]
-) -> list[tuple[Blobs, ...]]:
-    """Markers of all cameras at some moments, after the room is no longer empty."""
-    with InStep(sources, offsets=offsets_by(sync, sources)) as steps:
-        rooms: list[list[Array]] = [[] for _ in sources]
-        found, backgrounds = list[tuple[Blobs, ...]](), list[Background]()
-        for step in steps:
-            whole = [picture for picture in step.pictures if picture is not None]
-            if len(whole) < len(sources):
-                break
-            if step.time < empty - 0.5 / steps.fps:
-                for room, picture in zip(rooms, whole, strict=True):
-                    room.append(picture)
-                continue
-            backgrounds = backgrounds or [Background.of_frames(room, fps=steps.fps) for room in rooms]
-            found.append(
-                tuple(
-                    find_blobs(picture, background.foreground(picture), looks, room=background.room)
-                    for picture, background in zip(whole, backgrounds, strict=True)
-                )
-            )
-    return found

@@ -45,7 +45,7 @@ def draw_coverage(found: Calibrated) -> Image.Image:
                 draw.ellipse((x - 2, y - 2, x + 2, y + 2), fill=colour)
         text = f"{lens.camera.name}: {lens.error:.2f} px over {len(lens.view_errors)} views"
         panels.append(_titled(panel, text))
-    return _stacked(panels)
+    return stacked(panels)
 
 
 def draw_stages(
@@ -67,15 +67,15 @@ def draw_stages(
     for number, camera in enumerate(rig.cameras):
         mask = moment.foregrounds[number]
         grey = np.zeros(pictures[number].shape[:2], dtype=np.uint8) if mask is None else mask
-        plain, dim = _rgb(pictures[number]), (0.45 * _rgb(pictures[number])).astype(np.uint8)
+        plain, dim = rgb(pictures[number]), (0.45 * rgb(pictures[number])).astype(np.uint8)
         stages = {
             "picture": Image.fromarray(plain),
-            "background": Image.fromarray(_rgb(backgrounds[number])),
+            "background": Image.fromarray(rgb(backgrounds[number])),
             "foreground": Image.fromarray(np.repeat(grey[..., None], 3, axis=2)),
             "blobs": _blobs(dim, moment, number),
             "epipolar lines": _lines(dim, rig, moment, number),
             "labels": _labels(dim, moment, number, labels),
-            "body": _body(dim, camera, joints, parents),
+            "body": draw_body(dim, camera, joints, parents),
         }
         wide, tall = camera.size
         columns = np.flatnonzero((grey > 0).sum(axis=0) > 6)
@@ -85,32 +85,8 @@ def draw_stages(
         size = (round(height * (box[2] - left) / tall), height)
         cropped = [stage.crop(box).resize(size, Image.Resampling.LANCZOS) for stage in stages.values()]
         titles = list(stages) if number == 0 else [""] * len(stages)
-        rows.append(_stacked([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
-    return _stacked(rows, below=True)
-
-
-def draw_beside_truth(
-    cameras: tuple[LensCamera, LensCamera],
-    pictures: Sequence[Picture],
-    *,
-    found: Float[Array, "moments joints 3"],
-    true: Float[Array, "moments joints 3"],
-    parents: Sequence[int],
-    height: int = 300,
-) -> Image.Image:
-    """A column per moment: the body over one camera's picture, and from a free viewpoint, with the truth in grey."""
-    columns = []
-    for picture, joints, truth in zip(pictures, found, true, strict=True):
-        over = _body((0.45 * _rgb(picture)).astype(np.uint8), cameras[0], joints, parents)
-        empty = np.full((*cameras[1].size[::-1], 3), 38, dtype=np.uint8)
-        aside = np.asarray(_body(empty, cameras[1], truth, parents, colour=LEFT_OUT))
-        parts = []
-        for camera, part in zip(cameras, (over, _body(aside, cameras[1], joints, parents)), strict=True):
-            left = int(camera.project(truth[0])[0] - 0.3 * part.height)
-            box = (left, 0, left + round(0.6 * part.height), part.height)
-            parts.append(part.crop(box).resize((round(0.6 * height), height), Image.Resampling.LANCZOS))
-        columns.append(_stacked(parts, below=True))
-    return _stacked(columns)
+        rows.append(stacked([_titled(part, title) for part, title in zip(cropped, titles, strict=True)]))
+    return stacked(rows, below=True)
 
 
 def _blobs(dim: Array, moment: Moment, number: int) -> Image.Image:
@@ -145,9 +121,10 @@ def _labels(dim: Array, moment: Moment, number: int, labels: Sequence[str]) -> I
     return image
 
 
-def _body(
+def draw_body(
     dim: Array, camera: LensCamera, joints: Array, parents: Sequence[int], colour: Colour = BONE
 ) -> Image.Image:
+    """The bones of a body over a picture."""
     image = Image.fromarray(dim)
     draw = ImageDraw.Draw(image)
     pixels = camera.project(joints)
@@ -159,7 +136,8 @@ def _body(
     return image
 
 
-def _rgb(picture: Array) -> Array:
+def rgb(picture: Array) -> Array:
+    """A picture in the order of colours that files have."""
     return np.ascontiguousarray(picture[..., ::-1])
 
 
@@ -177,7 +155,7 @@ def _titled(panel: Image.Image, title: str) -> Image.Image:
     return page
 
 
-def _stacked(parts: Sequence[Image.Image], *, below: bool = False) -> Image.Image:
+def stacked(parts: Sequence[Image.Image], *, below: bool = False) -> Image.Image:
     """Pictures beside each other, or one below the other."""
     widths, heights = [part.width for part in parts], [part.height for part in parts]
     rims, at = _RIM * (len(parts) - 1), 0

@@ -9,10 +9,11 @@ from collections.abc import Callable, Iterable, Mapping
 from importlib import import_module
 from multiprocessing import get_context
 from threading import Event
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
-if TYPE_CHECKING:
-    from poise.priors.style.prior import StylePrior
+import numpy as np
+
+import poise
 
 KERNELS = {
     "kinematics": "poise.apps.warm_up:move_a_skeleton",
@@ -56,6 +57,7 @@ AFTER = {
 """The order of the sets: two that share a kernel are never compiled at once, or it would be compiled twice."""
 
 PROCESSES = 2  # as many as there are independent paths through `AFTER`
+HAND = {"left_hand": (0.3, 0.9, 0.2)}
 _LOOK = 0.05  # seconds between progress checks
 
 
@@ -151,17 +153,19 @@ def compile_all(pace: Pace) -> None:
             time.sleep(_LOOK)
 
 
+# The public names are imported when first used: each set of kernels loads only what it needs.
+
+
 def move_a_skeleton() -> None:
     """Compute positions and Jacobians of two joints, which uses every function of the kinematics."""
-    import numpy as np
-
-    from poise.skeleton import Pose, Skeleton
     from poise.skeleton.kinematics import turns_in_world
     from poise.skeleton.pose_space import PoseSpace
 
-    skeleton = Skeleton(("root", "end"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]]))
+    skeleton = poise.Skeleton(
+        ("root", "end"), np.array([-1, 0]), np.array([[0.0, 0.0, 0.0], [0.0, 1.0, 0.0]])
+    )
     space = PoseSpace(skeleton)
-    q = space.q_from_pose(Pose.rest(skeleton))
+    q = space.q_from_pose(poise.Pose.rest(skeleton))
     space.forward(q)
     handles = space.handles(["end"])
     space.handle_positions(q, handles)
@@ -174,51 +178,35 @@ def move_a_skeleton() -> None:
 
 def draw_something() -> object:
     """Draw a small picture of a standing person, which uses every drawing kernel."""
-    from poise.performer import PERFORMERS
-    from poise.pictures import draw_pose
-    from poise.skeleton import Pose
+    body = next(iter(poise.performer.PERFORMERS.values()))
+    return poise.pictures.draw_pose(poise.Pose.rest(body.skeleton), size=(64, 64))
 
-    body = next(iter(PERFORMERS.values()))
-    return draw_pose(Pose.rest(body.skeleton), size=(64, 64))
+
+def _walk(seconds: float = 1.0) -> poise.Motion:
+    return poise.performer.act("walk", seconds=seconds, fps=30)
 
 
 def solve_something() -> None:
     """Solve a walker's hand at its own position, with and without a prior, which uses every solver kernel."""
-    from poise.performer import act
-    from poise.priors.gaussian import GaussianPrior
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    walk = act("walk", seconds=1.0, fps=30)
-    prior = GaussianPrior.learn([walk], clusters=3)
-    hand = [Position("left_hand", (0.3, 0.9, 0.2))]
+    prior = poise.GaussianPrior.learn([_walk()], clusters=3)
     for model in (prior, prior.space):
-        solve(model, hand)
+        poise.solve(model, HAND)
 
 
 def solve_as_people_do() -> None:
     """Solve under the universal prior, on its own kind of body and on another, and compute the uncertainty."""
-    from poise.priors.universal.prior import UniversalPrior
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    for prior in (UniversalPrior.of_people(), UniversalPrior()):
-        hand, foot = Position("left_hand", (0.3, 1.0, 0.3)), Position("right_foot", (-0.1, 0.1, 0.0))
-        solve(prior, [hand, foot]).uncertainty.suggestions()
+    for prior in (poise.UniversalPrior.of_people(), poise.UniversalPrior()):
+        places = {"left_hand": (0.3, 1.0, 0.3), "right_foot": (-0.1, 0.1, 0.0)}
+        poise.solve(prior, places).uncertainty.suggestions()
 
 
-def learn_a_style() -> StylePrior:
+def learn_a_style() -> poise.StylePrior:
     """A style of a short walk."""
-    from poise.performer import act
-    from poise.priors.style.prior import StylePrior
-
-    return StylePrior.learn([act("walk", seconds=1.0, fps=30)], dimensions=2, active=10, velocity=False)
+    return poise.StylePrior.learn([_walk()], dimensions=2, active=10, velocity=False)
 
 
 def place_in_style() -> None:
     """Place a pose in a style: the kernels of styles that need no solver, which is compiled beside them."""
-    import numpy as np
-
     style = learn_a_style()
     x, _ = style.place(np.concatenate([[0.0, 0.9, 0.0, 1.0, 0.0, 0.0, 0.0], style.mean]))
     style.gaussian_at(x)
@@ -226,30 +214,21 @@ def place_in_style() -> None:
 
 def solve_in_style() -> None:
     """The same with a style and with a motion model: the likelihood of the pose, and its uncertainty."""
-    from poise.performer import act
-    from poise.priors.dynamics.prior import DynamicsPrior
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    for prior in (learn_a_style(), DynamicsPrior.learn([act("walk", seconds=1.0, fps=30)])):
-        solution = solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))])
+    for prior in (learn_a_style(), poise.DynamicsPrior.learn([_walk()])):
+        solution = poise.solve(prior, HAND)
         solution.percentile  # noqa: B018 - its kernels too
         solution.uncertainty.suggestions()
 
 
 def solve_a_sequence() -> None:
     """Solve three frames together, and a pose from three points in a picture."""
-    import numpy as np
-
     from poise.capture.photos import View, explain
-    from poise.geometry.cameras import Camera
-    from poise.solvers.constraints import Position
     from poise.solvers.sequence import Frame, Smoothness, solve_motion
 
     style = learn_a_style()
-    frames = [Frame([Position("left_hand", (0.3, 0.9 + 0.01 * number, 0.2))]) for number in range(3)]
+    frames = [Frame([poise.Position("left_hand", (0.3, 0.9 + 0.01 * number, 0.2))]) for number in range(3)]
     solve_motion([style], frames, fps=30.0, smoothness=Smoothness(rounds=1))
-    camera = Camera.looking_at((0.0, 0.9, 0.0), eye=(0.0, 1.4, 4.0))
+    camera = poise.Camera.looking_at((0.0, 0.9, 0.0), eye=(0.0, 1.4, 4.0))
     places = {"head": (0.0, 1.6, 0.0), "left_hand": (0.3, 0.9, 0.1), "right_foot": (-0.1, 0.1, 0.0)}
     points = {role: camera.project(np.array(place)) for role, place in places.items()}
     explain(style, [View(camera, points)], starts=1)
@@ -258,9 +237,8 @@ def solve_a_sequence() -> None:
 def search_something() -> None:
     """Search the nearest frames of a short walk, from frame to frame and everywhere."""
     from poise.library import CoherentSearch, ExhaustiveSearch, Poses, QueryMetric, find_runs
-    from poise.performer import act
 
-    poses = Poses.of_motions([act("walk", seconds=1.0, fps=30)])
+    poses = Poses.of_motions([_walk()])
     handles = poses.space.handles(["head"])
     rows = QueryMetric.balanced(poses, handles).rows(poses, handles)
     for search in (CoherentSearch(find_runs(poses), rows), ExhaustiveSearch(rows)):
@@ -270,69 +248,49 @@ def search_something() -> None:
 
 def track_markers() -> None:
     """Track two frames of a walker's markers."""
-    import numpy as np
-
     from poise.capture.calibration import Calibration
     from poise.capture.tracking import MarkerTracker
-    from poise.motion.virtual_markers import optical_layout, virtual_markers
-    from poise.performer import act
+    from poise.motion.virtual_markers import optical_layout
     from poise.priors.broad import BroadPrior
     from poise.skeleton.pose_space import PoseSpace
 
-    walk = act("walk", seconds=0.2, fps=30)
+    walk = _walk(0.2)
     layout = optical_layout(walk.skeleton)
     worn = Calibration(walk.skeleton, layout, np.full(len(layout), 0.01), 0.0)
     tracker = MarkerTracker(BroadPrior(PoseSpace(walk.skeleton)), worn, fps=walk.fps)
-    for points in virtual_markers(walk, layout).points[:2]:
+    for points in poise.virtual_markers(walk, layout).points[:2]:
         tracker.step(points)
 
 
 def perform_something() -> None:
     """Perform a frame of a short walk from three markers and one hand, by local models."""
-    from poise.capture.performance import Performance
-    from poise.performer import act
-    from poise.priors.local.prior import LocalPrior
-    from poise.skeleton.pose_space import Handle
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    places = {name: Handle(name) for name in ("left_hand", "right_hand", "head")}
-    prior = LocalPrior.learn([act("walk", seconds=1.0, fps=30)])
-    performance = Performance(prior, places)
+    places = {name: poise.Handle(name) for name in ("left_hand", "right_hand", "head")}
+    prior = poise.LocalPrior.learn([_walk()])
+    performance = poise.Performance(prior, places)
     performance.step(prior.space.points(prior.examples.q[:1], performance.handles)[0])
-    solve(prior, [Position("left_hand", (0.3, 0.9, 0.2))]).uncertainty.suggestions()
+    poise.solve(prior, HAND).uncertainty.suggestions()
 
 
 def solve_in_blends() -> None:
     """Solve under blends: a style with a motion model, and every prior that predicts with another."""
-    from poise.performer import act
-    from poise.priors.blend import BlendPrior
-    from poise.priors.dynamics.prior import DynamicsPrior
-    from poise.priors.gaussian import GaussianPrior
-    from poise.priors.local.prior import LocalPrior
-    from poise.priors.universal.prior import UniversalPrior
-    from poise.solvers.constraints import Position
-    from poise.solvers.solve import solve
-
-    walk = [act("walk", seconds=1.0, fps=30)]
-    body = walk[0].skeleton
-    in_latents = learn_a_style(), DynamicsPrior.learn(walk)
-    first, second, third = GaussianPrior.learn(walk, clusters=3), LocalPrior.learn(walk), UniversalPrior(body)
+    walk = [_walk()]
+    in_latents = learn_a_style(), poise.DynamicsPrior.learn(walk)
+    first, second = poise.GaussianPrior.learn(walk, clusters=3), poise.LocalPrior.learn(walk)
+    third = poise.UniversalPrior(walk[0].skeleton)
     for components in (in_latents, (first, second), (second, third), (third, first)):
-        solve(BlendPrior(components, (0.6, 0.4)), [Position("left_hand", (0.3, 0.9, 0.2))])
+        poise.solve(poise.BlendPrior(components, (0.6, 0.4)), HAND)
 
 
 def watch_something() -> None:
     """Detect a walker in small pictures of two cameras; does nothing without OpenCV."""
     from poise.apps.camera_takes import before_cameras, simulator_of
     from poise.errors import MissingExtraError
-    from poise.performer import act
     from poise.vision.blobs import Background
     from poise.vision.simulator import front_rig
     from poise.vision.tracker import MarkerFinder
 
     try:
-        take = before_cameras(act("walk", seconds=1.0, fps=30), seconds=0.1)
+        take = before_cameras(_walk(), seconds=0.1)
         simulator = simulator_of(take, front_rig(size=(320, 240)))
     except MissingExtraError:
         return

@@ -6,7 +6,8 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from typing import Any
@@ -25,7 +26,9 @@ from rich.progress import (
 from rich.table import Table
 
 _PIPED_WIDTH = 1000
-_WATCH_EVERY, _LINE_EVERY = 1.0, 5.0  # seconds, on a terminal and otherwise
+_WATCH_EVERY = 1.0  # seconds
+_FIRST_LINE, _LINE_EVERY = 2.0, 5.0  # seconds, where standard error is not a terminal
+_DESCRIPTION = TextColumn("{task.description}")
 
 Report = Callable[[int, int], None]
 """Called with the amount done and the total."""
@@ -59,8 +62,7 @@ def print_json(value: Any) -> None:
 
 def print_table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> None:
     """Print a table on standard output; number columns are right-aligned."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    lines = [tuple(row) for row in rows]
+    table, lines = Table(box=None, pad_edge=False, header_style="bold"), list(rows)
     for place, column in enumerate(columns):
         numeric = bool(lines) and all(line[place][:1].isdigit() for line in lines)
         table.add_column(column, justify="right" if numeric else "left", overflow="fold")
@@ -76,8 +78,8 @@ def print_facts(title: str, facts: Iterable[tuple[str, str]]) -> None:
     )
     table.add_column(style="dim", no_wrap=True)
     table.add_column(overflow="fold")
-    for name, value in facts:
-        table.add_row(name, value)
+    for fact in facts:
+        table.add_row(*fact)
     _print(table)
 
 
@@ -92,36 +94,66 @@ def file_size(path: Path) -> str:
 
 
 @contextmanager
+def _shown(task: str, *columns: ProgressColumn) -> Iterator[Callable[..., None]]:
+    """A progress line on a terminal, erased at the end; elsewhere a line after two seconds, then every few."""
+    console = _Aside(highlight=True)
+    quiet = not console.is_terminal
+    with Progress(*columns, TimeElapsedColumn(), console=console, transient=True, disable=quiet) as bar:
+        shown = bar.add_task(task, total=None)
+
+        def words() -> str:
+            now = bar.tasks[0]
+            share = f", {now.percentage:.0f} %" if now.total else ""
+            return f"{now.description}{share}, {now.elapsed or 0.0:.0f} s" if now.description else ""
+
+        with _repeated(words) if quiet else nullcontext():
+            yield partial(bar.update, shown)
+
+
+@contextmanager
+def _repeated(words: Callable[[], str]) -> Iterator[None]:
+    over = Event()
+
+    def tell() -> None:
+        wait = _FIRST_LINE
+        while not over.wait(wait):
+            if said := words():
+                note(said)
+            wait = _LINE_EVERY
+
+    teller = Thread(target=tell, daemon=True, name="poise-lines")
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
+@contextmanager
 def steps() -> Iterator[Callable[[str], None]]:
     """Show a line with the current step; call the returned function with each next step. It is erased at the end."""
-    with _bar(SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn()) as bar:
-        shown = bar.add_task("", total=None)
-        yield lambda step: bar.update(shown, description=step)
+    with _shown("", SpinnerColumn(), _DESCRIPTION) as update:
+        yield lambda step: update(description=step)
 
 
 @contextmanager
 def working(task: str) -> Iterator[None]:
     """Show a line while one task is running."""
-    with steps() as step:
-        step(task)
+    with _shown(task, SpinnerColumn(), _DESCRIPTION):
         yield
 
 
 @contextmanager
 def watching(words: Callable[[], str | None]) -> Iterator[None]:
-    """Show progress until `words` returns None: one line on a terminal, else a line every few seconds."""
-    over, shown = Event(), sys.stderr.isatty()
-
-    def show(step: Callable[[str], None]) -> None:
-        while not over.wait(_WATCH_EVERY if shown else _LINE_EVERY) and (said := words()) is not None:
-            step(said)
+    """Show progress until `words` returns None."""
+    over = Event()
 
     def watch() -> None:
-        if shown:
-            with steps() as step:
-                show(step)
-        else:
-            show(note)
+        with steps() as step:
+            while (said := words()) is not None and not over.is_set():
+                step(said)
+                over.wait(_WATCH_EVERY)
 
     watcher = Thread(target=watch, daemon=True, name="poise-progress")
     watcher.start()
@@ -136,21 +168,15 @@ def watching(words: Callable[[], str | None]) -> Iterator[None]:
 def counting(task: str, *, download: bool = False) -> Iterator[Report]:
     """A progress bar for a task that reports amounts."""
     amount = DownloadColumn() if download else MofNCompleteColumn()
-    with _bar(TextColumn("{task.description}"), BarColumn(), amount, TimeElapsedColumn()) as bar:
-        shown = bar.add_task(task, total=None)
-        yield lambda done, total: bar.update(shown, completed=done, total=total or None)
+    with _shown(task, _DESCRIPTION, BarColumn(), amount) as update:
+        yield lambda done, total: update(completed=done, total=total or None)
 
 
 @contextmanager
 def naming() -> Iterator[Callable[[str, int, int], None]]:
     """A progress bar for tasks that report their step and amounts."""
-    with _bar(
-        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn()
-    ) as bar:
-        shown = bar.add_task("", total=None)
-        yield lambda step, done, total: bar.update(
-            shown, description=step, completed=done, total=total or None
-        )
+    with _shown("", _DESCRIPTION, BarColumn(), MofNCompleteColumn()) as update:
+        yield lambda step, done, total: update(description=step, completed=done, total=total or None)
 
 
 @contextmanager
@@ -169,8 +195,3 @@ def _print(table: Table) -> None:
     with console.capture() as captured:
         console.print(table)
     sys.stdout.writelines(line.rstrip() + "\n" for line in captured.get().splitlines())
-
-
-def _bar(*columns: ProgressColumn) -> Progress:
-    console = _Aside(highlight=True)
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
