@@ -15,6 +15,7 @@ from jaxtyping import config, install_import_hook
 import shape_checks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("POISE_QUIET", "1")  # a slow machine adds no line to what a command says
 jaxtyping.jaxtyped = shape_checks.check_some_calls
 install_import_hook(shape_checks.checked_modules(), "shape_checks.check")
 

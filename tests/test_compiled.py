@@ -4,6 +4,7 @@ import os
 import pickle
 import subprocess
 import sys
+import time
 from pathlib import Path
 from types import ModuleType
 
@@ -11,7 +12,7 @@ import pytest
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl
 
-from poise.compiled import compiled
+from poise.compiled import compiled, kernels_compiled, work_clock
 
 
 def twice(x: int) -> int:
@@ -101,3 +102,12 @@ def test_a_change_of_an_answer_reaches_those_who_ask(tmp_path: Path) -> None:
         )  # fmt: skip
         answers.append(float(ran.stdout))
     assert answers == [3.0, 31.0]
+
+
+def test_the_work_clock_stands_still_while_a_kernel_is_compiled() -> None:
+    kernel, before = njit(lambda x: x + 1.0), kernels_compiled()
+    worked, waited = work_clock(), time.perf_counter()
+    kernel(1.0)
+    worked, waited = work_clock() - worked, time.perf_counter() - waited
+    assert kernels_compiled() > before
+    assert worked < 0.5 * waited

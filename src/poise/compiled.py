@@ -2,6 +2,8 @@
 
 import hashlib
 import pickle
+import threading
+import time
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -9,6 +11,7 @@ from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
 from numba import njit, types
+from numba.core import event
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -121,3 +124,43 @@ def _name_by_content(file: Any) -> None:
         file._save_index({**file._load_index(), key: name})
 
     file.save = save
+
+
+class _Preparing(event.Listener):
+    """What each thread has spent on compiling kernels, or on reading them from the cache."""
+
+    def __init__(self) -> None:
+        self.of_thread = threading.local()
+        self.compiled = 0  # kernels of all threads; reading one is no compilation
+
+    def on_start(self, event: Any) -> None:
+        if event.kind == "numba:compile":
+            self.compiled += 1
+            return
+        own = self.of_thread.__dict__
+        own["depth"] = own.get("depth", 0) + 1
+        if own["depth"] == 1:
+            own["begun"] = time.perf_counter()
+
+    def on_end(self, event: Any) -> None:
+        if event.kind == "numba:compile":
+            return
+        own = self.of_thread.__dict__
+        own["depth"] = own.get("depth", 0) - 1
+        if own["depth"] == 0:
+            own["seconds"] = own.get("seconds", 0.0) + time.perf_counter() - own["begun"]
+
+
+_PREPARING = _Preparing()
+for _kind in ("numba:compiler_lock", "numba:compile"):
+    cast(Any, event).register(_kind, _PREPARING)
+
+
+def work_clock() -> float:
+    """Seconds, like `time.perf_counter`; it stands still while this thread compiles kernels or reads them."""
+    return time.perf_counter() - float(_PREPARING.of_thread.__dict__.get("seconds", 0.0))
+
+
+def kernels_compiled() -> int:
+    """How many kernels this process has compiled; those read from the cache do not count."""
+    return _PREPARING.compiled

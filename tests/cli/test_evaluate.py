@@ -6,6 +6,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from cli.conftest import Program
+from poise.evaluation.splits import ABOUT_SPLITS, SPLITS
+
 METRICS = {
     "method", "deg_per_joint", "mse_rad2", "mpjpe_cm", "rms_cm", "handle_mm", "handle_max_mm", "reached_10mm",
     "reached_1mm", "jitter", "ms_per_frame", "ms_p95", "failed",
@@ -17,6 +20,12 @@ def walks(poise, folder: Path) -> list[Path]:  # type: ignore[no-untyped-def]
     for seed, path in enumerate(paths):
         assert poise("act", "walk", "--seconds", 1, "--fps", 30, "--seed", seed, "-o", path).code == 0
     return paths
+
+
+def test_every_split_is_explained(poise: Program) -> None:
+    assert ABOUT_SPLITS.keys() == SPLITS.keys()
+    shown = poise("evaluate", "--help").out
+    assert all(f"{name} " in shown and about in shown for name, about in ABOUT_SPLITS.items())
 
 
 def test_own_clips_give_a_table_a_report_and_plots(poise, tmp_path: Path) -> None:  # type: ignore[no-untyped-def]

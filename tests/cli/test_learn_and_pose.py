@@ -1,7 +1,10 @@
 """`poise learn`, `poise pose` and `poise edit`: from recordings to a model to poses and edits, and what goes wrong."""
 
 import json
+import os
 import re
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -56,6 +59,50 @@ def test_a_pose_is_written_and_reported(
         "position of left_hand",
         "lookat of head",
     }
+    assert report["positions_m"]["LeftHand"] == pytest.approx([0.35, 1.0, 0.3], abs=2e-3)
+
+
+@pytest.mark.parametrize(("target", "code"), [("0.35,1.0,0.3", 0), ("0,9,0", 1), ("0,nine,0", 2)])
+@pytest.mark.parametrize("options", [(), ("--json",)])
+def test_the_exit_code_tells_a_missed_handle(
+    model: Path, target: str, code: int, options: tuple[str, ...], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert run("pose", model, "--handle", f"left_hand={target}", *options) == code
+    capsys.readouterr()
+
+
+def test_the_time_of_a_solve_excludes_loading_and_compiling() -> None:
+    """In a process of its own, where every kernel is compiled or read from the cache first."""
+    script = """if True:
+        import poise
+        body = poise.performer.act("walk", seconds=0.2).skeleton
+        print(poise.solve(body, {"head": (0.0, 1.0, 0.0)}).seconds)
+    """
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert float(ended.stdout) < 0.1
+
+
+def test_help_names_every_choice_once(capsys: pytest.CaptureFixture[str]) -> None:
+    assert run("learn", "--help") == 0
+    shown = " ".join(capsys.readouterr().out.replace("│", " ").split())
+    assert "CHOICE|" not in shown
+    assert "choices: limbs, huang2017, handles, correlated, grochow2004" in shown
+
+
+def test_learning_in_a_pipe_shows_its_progress(clip: Path, tmp_path: Path) -> None:
+    command = [
+        sys.executable,
+        "-m",
+        "poise",
+        "learn",
+        str(tmp_path / "s.poise"),
+        str(clip),
+        "--kind",
+        "style",
+    ]
+    environment = {name: value for name, value in os.environ.items() if name != "POISE_QUIET"}
+    ended = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+    assert re.search(r"learning, \d+ %, \d+ s", ended.stderr)
 
 
 def test_what_the_readers_warn_of_is_told_once(
@@ -70,7 +117,7 @@ def test_what_the_readers_warn_of_is_told_once(
 
 
 def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    assert run("pose", model, "--handle", "left_hand=0,1,0", "--handle", "right_hand=9,1,0") == 0
+    assert run("pose", model, "--handle", "left_hand=0,1,0", "--handle", "right_hand=9,1,0") == 1
     out = capsys.readouterr().out
     assert "cannot be met together" in out
     assert "mm off" in out
@@ -81,7 +128,7 @@ def test_an_unreachable_handle_is_told_not_hidden(model: Path, capsys: pytest.Ca
 def test_a_handle_is_suggested_only_if_the_others_can_be_met(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("pose", model, "--handle", "left_hand=0,9,0", "--suggest") == 0
+    assert run("pose", model, "--handle", "left_hand=0,9,0", "--suggest") == 1
     assert "no handle is suggested" in capsys.readouterr().out
     run("pose", model, "--handle", "left_hand=0,9,0", "--json")
     assert json.loads(capsys.readouterr().out)["suggestions"] == []
@@ -94,7 +141,7 @@ def test_a_handle_is_suggested_only_if_the_others_can_be_met(
 def test_nine_metres_up_is_said_and_so_is_what_is_near(
     model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert run("pose", model, "--handle", "left_hand=0,9,0") == 0
+    assert run("pose", model, "--handle", "left_hand=0,9,0") == 1
     out = capsys.readouterr().out
     assert re.search(r"position of left_hand: [67]\.\d+ m out of reach", out)
     assert "unlike what was learned, most in its left arm" in out
@@ -179,7 +226,7 @@ def test_what_is_open_can_be_drawn_and_asked_for(
 def test_a_body_stays_on_the_floor_whatever_its_hand_is_asked_for(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert run("pose", "--handle", "left_hand=0,9,0", "--json") == 0
+    assert run("pose", "--handle", "left_hand=0,9,0", "--json") == 1
     told = json.loads(capsys.readouterr().out)
     assert not told["reached"]
     assert 0.5 < told["root_position"][1] < 1.2

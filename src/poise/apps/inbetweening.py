@@ -6,7 +6,6 @@ stand, and every other constraint can be asked between the keys.
 
 from __future__ import annotations
 
-import time as clock
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple
@@ -14,6 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.compiled import work_clock
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.splines import EASES
@@ -81,7 +81,7 @@ def through_keys(
     variant: int = 0, layer: Layer = lambda found, _space: ([()] * len(found.motion), ()),
 ) -> MotionSolution:  # fmt: skip
     """The motion through keys. See `poise.inbetween`."""
-    begun, skeleton = clock.perf_counter(), skeleton_of(keys)
+    begun, skeleton = work_clock(), skeleton_of(keys)
     prior, universal = MotionPrior(skeleton), UniversalPrior(skeleton)
     timeline = _Timeline.of(_solved(sorted(keys, key=lambda key: key.time), universal), skeleton, fps)
     inside, poses = timeline.looped() if loop else (timeline.inside, timeline.poses)
@@ -102,7 +102,7 @@ def through_keys(
     frames = [[*one, *feet] for one, feet in zip(asked, planted(found, standing), strict=True)]
     start = Unknowns(space.q_from_frames(found.motion.root_positions, found.motion.rotations))
     made = solve_terms(universal, frames, [*prior.terms(found, space), *terms], start, fps=fps, space=space)
-    each = 1e6 * (clock.perf_counter() - begun) / len(made)
+    each = 1e6 * (work_clock() - begun) / len(made)
     return replace(
         made,
         solutions=[replace(one, microseconds=each) for one in made.solutions],

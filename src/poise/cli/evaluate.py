@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from textwrap import fill
 from typing import Annotated, Any
 
 from cyclopts import App, Parameter
@@ -13,15 +12,16 @@ from poise.cli.main import sentence
 from poise.cli.options import about, flags_of
 from poise.evaluation import report as reporting
 from poise.evaluation.report import ABOUT, PROTOCOLS, Request
-from poise.evaluation.splits import SPLITS
+from poise.evaluation.splits import ABOUT_SPLITS
 from poise.formats.tables import checked
 
+_splits = "\n".join(f"  {name:<13} {about_split}" for name, about_split in ABOUT_SPLITS.items())
 evaluate = App(
     name="evaluate",
     help="Measure all methods under the same protocol: errors and time.",
     help_epilogue=f"""\
 Splits:
-{fill(", ".join(SPLITS), 78, break_on_hyphens=False)}
+{_splits}
 All but performer need recordings (POISE_MOCAP names their folder).
 `poise evaluate PROTOCOL --help` lists the methods and options of a protocol.
 Every kind of model is a method of handles, image and markers.

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, make_dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, get_args, get_origin
+from types import UnionType
+from typing import TYPE_CHECKING, Annotated, Any, Literal, Union, get_args, get_origin
 
 from cyclopts import App, Parameter
 
@@ -29,10 +30,13 @@ def about(text: str, *names: str, **options: Any) -> Parameter:
     return Parameter(help=text, **options)
 
 
-def command(epilogue: str) -> Callable[[Callable[..., None]], App]:
-    """A function as a command of its name: its parameters are the options, its help the docstring and this text."""
+def command(epilogue: str) -> Callable[[Callable[..., int | None]], App]:
+    """A function as a command of its name: its parameters are the options, its help the docstring and this text.
 
-    def made(function: Callable[..., None]) -> App:
+    It may return an exit code.
+    """
+
+    def made(function: Callable[..., int | None]) -> App:
         app = App(name=function.__name__.replace("_", "-"), help_epilogue=epilogue)
         app.default(function)
         return app
@@ -118,7 +122,7 @@ class Reading:
 
     def motion(self, path: Path) -> Motion:
         """The motion in a file; prints the reader's warnings."""
-        from poise.apps.learning import read_motion
+        from poise.formats import read_motion
 
         motion = read_motion(path, **self.given)
         warn_of(motion)
@@ -175,8 +179,11 @@ def flags_of(declarations: Mapping[str, type], *, of: str = "For {name}: ") -> t
             words = [extra for extra in getattr(annotation, "__metadata__", ()) if isinstance(extra, str)]
             kinds[field.name] = kinds[field.name] | plain if field.name in kinds else plain
             helps.setdefault(field.name, []).append(of.format(name=name) + "".join(words))
-    fields = [
-        (name, Annotated[plain | None, about(sentence(". ".join(helps[name])))], None)
-        for name, plain in kinds.items()
-    ]
+    fields = []
+    for name, plain in kinds.items():  # several choices are one, of which the help shows every name once
+        parts = get_args(plain) if get_origin(plain) in (Union, UnionType) else (plain,)
+        choices = [choice for part in parts if get_origin(part) is Literal for choice in get_args(part)]
+        others = [part for part in parts if get_origin(part) is not Literal]
+        plain = Union[(*others, *([Literal[tuple(choices)]] if choices else []))]
+        fields.append((name, Annotated[plain | None, about(sentence(". ".join(helps[name])))], None))
     return make_dataclass("Flags", fields, frozen=True, namespace={"__module__": __name__})

@@ -242,6 +242,7 @@ def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: P
     from poise.capture.sources import udp_address
     from poise.capture.streams import Stream, serve_udp
 
+    terminal.stay()
     with _journal(output, fps=performance.fps) as journal:
         stream = Stream(performance, keep=journal.add)
         try:
@@ -273,6 +274,7 @@ def _record(take: str, fps: float, output: Path | None, onto: Path | None) -> No
 
     if output is None:
         raise InvalidValueError(f"name the file to write: poise perform {take} -o take.bvh")
+    terminal.stay()
     recording = BodyRecording()
     with _journal(output, fps=fps) as journal:
         try:

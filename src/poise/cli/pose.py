@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 from poise.cli import terminal
+from poise.cli.main import MISSED, OK
 from poise.cli.options import Height, Onto, OptionalOutput, about, command, files_of
 from poise.errors import InvalidValueError
 
@@ -13,6 +14,7 @@ from poise.errors import InvalidValueError
 @command("""\
 Handles are joints or roles (left_hand, head, ...); targets are in metres, Y up.
 The extension selects the output: .bvh .amc .glb, or .png for a picture.
+If a handle is missed by more than 1 cm, the exit code is 1.
 
 Examples:
   poise pose --handle left_hand=0.4,1.3,0.3 --handle head=0,1.6,0.1 -o pose.png
@@ -60,7 +62,7 @@ def pose(
     suggest: Annotated[bool, about("Name the handle to add next.")] = False,
     json: Annotated[bool, about("Print the solution as JSON.")] = False,
     onto: Onto = None,
-) -> None:
+) -> int:
     """Find the most likely pose that puts the handles where they should be."""
     from poise.apps import posing
     from poise.priors.model_file import load
@@ -75,9 +77,10 @@ def pose(
     )  # fmt: skip
     if output is not None:
         posing.save_pose(solution, output, handles, uncertainty=uncertainty, onto=onto)
+    code = MISSED if posing.missed(solution) else OK
     if json:
         terminal.print_json(posing.report(solution))
-        return
+        return code
     print(solution)
     print(f"likelihood: higher than {solution.percentile:.0f} % of the reference poses")
     roles = [role for role, joint in solution.space.skeleton.roles.items() if {role, joint} & set(handles)]
@@ -88,6 +91,7 @@ def pose(
         print(posing.suggested(solution))
     if output is not None:
         print(f"{output}: {terminal.file_size(output)}")
+    return code
 
 
 @command("""\
@@ -109,7 +113,7 @@ def correct(
     undo: Annotated[bool, about("Undo the last correction.")] = False,
 ) -> None:
     """Add a correction for similar poses, or undo the last one."""
-    from poise.apps.learning import read_motion
+    from poise.formats import read_motion
     from poise.formats.files import alone_with
     from poise.solvers.corrections import Corrections
 

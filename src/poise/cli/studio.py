@@ -47,6 +47,7 @@ def studio(
         models, host=host, port=port, token=token, files=others, preparing=pace, ahead=not named
     ) as ready:
         print(f"{ready.address}  (Ctrl+C ends it)", flush=True)
+        terminal.stay()
         with terminal.watching(lambda: None if pace.over else f"first start, compiling: {pace.words}"):
             ready.serve(open_browser=not no_open)
 
@@ -64,8 +65,12 @@ def serve(*, port: Annotated[int, about("The port to listen on; 0 selects a free
     """Pose characters of other programs, such as Blender, over a local socket."""
     from poise.apps import serving
 
+    def listening(port: int) -> None:
+        terminal.note(f"listening on {serving.HOST}:{port}")
+        terminal.stay()
+
     with suppress(KeyboardInterrupt):
-        serving.serve(port, ready=lambda bound: terminal.note(f"listening on {serving.HOST}:{bound}"))
+        serving.serve(port, ready=listening)
 
 
 @command("""\

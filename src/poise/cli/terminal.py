@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from functools import partial
@@ -45,8 +46,52 @@ class _Aside(Console):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
 
 
+class _Heard:
+    """When the user last heard of the command, and how many progress lines are shown."""
+
+    at, shown, over = 0.0, 0, Event()
+
+
+@contextmanager
+def waiting(command: str) -> Iterator[None]:
+    """Say after two seconds, and every few, that a command is at work while it shows no progress of its own."""
+    over, begun = Event(), time.monotonic()
+    _Heard.at, _Heard.over = begun, over
+
+    def tell() -> None:
+        while not over.wait(0.25 * _FIRST_LINE):
+            now = time.monotonic()
+            if _Heard.shown or now < _Heard.at + _FIRST_LINE:
+                continue
+            compiled = getattr(sys.modules.get("poise.compiled"), "kernels_compiled", int)()
+            doing = f"compiling, needed once ({compiled} functions so far)" if compiled else "at work"
+            note(f"{command}: {doing}, {now - begun:.0f} s")
+            _Heard.at = now + _LINE_EVERY - _FIRST_LINE
+
+    with nullcontext() if os.environ.get("POISE_QUIET") else _beside(tell, over):
+        yield
+
+
+def stay() -> None:
+    """From here on, the command waits for others, and its user does not wait for it."""
+    _Heard.over.set()
+
+
+@contextmanager
+def _beside(tell: Callable[[], None], over: Event) -> Iterator[None]:
+    """Run a function beside the block, until `over` is set at its end."""
+    teller = Thread(target=tell, daemon=True, name="poise-progress")
+    teller.start()
+    try:
+        yield
+    finally:
+        over.set()
+        teller.join()
+
+
 def note(text: str) -> None:
     """Print a note on standard error, separate from piped results."""
+    _Heard.at = time.monotonic()
     _Aside().print(text, style="dim")
 
 
@@ -106,28 +151,22 @@ def _shown(task: str, *columns: ProgressColumn) -> Iterator[Callable[..., None]]
             share = f", {now.percentage:.0f} %" if now.total else ""
             return f"{now.description}{share}, {now.elapsed or 0.0:.0f} s" if now.description else ""
 
-        with _repeated(words) if quiet else nullcontext():
-            yield partial(bar.update, shown)
+        over = Event()
 
+        def tell() -> None:
+            wait = _FIRST_LINE
+            while not over.wait(wait):
+                if said := words():
+                    note(said)
+                wait = _LINE_EVERY
 
-@contextmanager
-def _repeated(words: Callable[[], str]) -> Iterator[None]:
-    over = Event()
-
-    def tell() -> None:
-        wait = _FIRST_LINE
-        while not over.wait(wait):
-            if said := words():
-                note(said)
-            wait = _LINE_EVERY
-
-    teller = Thread(target=tell, daemon=True, name="poise-lines")
-    teller.start()
-    try:
-        yield
-    finally:
-        over.set()
-        teller.join()
+        _Heard.shown += 1
+        try:
+            with _beside(tell, over) if quiet and not os.environ.get("POISE_QUIET") else nullcontext():
+                yield partial(bar.update, shown)
+        finally:
+            _Heard.shown -= 1
+            _Heard.at = time.monotonic()
 
 
 @contextmanager
@@ -155,13 +194,8 @@ def watching(words: Callable[[], str | None]) -> Iterator[None]:
                 step(said)
                 over.wait(_WATCH_EVERY)
 
-    watcher = Thread(target=watch, daemon=True, name="poise-progress")
-    watcher.start()
-    try:
+    with _beside(watch, over):
         yield
-    finally:
-        over.set()
-        watcher.join()
 
 
 @contextmanager

@@ -232,3 +232,27 @@ SPLITS: dict[str, Callable[[], list[Fold]]] = {
     "strangers": _strangers,
     "choice": lambda: _strangers((CHOICE,)),
 }
+ABOUT_SPLITS = {
+    "performer": "the procedural performer; needs no recordings",
+    "walk": "walks of one performer",
+    "boxing": "two takes of one boxer",
+    "pitch": "two pitches of one performer",
+    "sport": "ten short clips of sports, each left out in turn",
+    "locomotion": "all walks and runs of performer 35, each left out in turn",
+    "gaits": "two walks and two runs of one performer, an unseen walk",
+    "other-gaits": "the same of another performer",
+    "many-gaits": "nine walks and ten runs of four performers",
+    "late-gaits": "as gaits, of clips chosen when the models were finished",
+    "new-gaits": "the same of performers that no model was made with",
+    "last-gaits": "the same of clips in no split above",
+    "turning-gaits": "walks and runs that turn or veer",
+    "mixed-gaits": "walks of one performer with runs of another that turn",
+    "veering-gaits": "walks and runs that veer, of several performers",
+    "stray-gaits": "walks and runs that turn, of several performers",
+    "actions": "six actions, such as boxing and jumps, each of one performer",
+    "strides": "five walks of one performer, each left out in turn",
+    "everything": "every tenth of all clips is left out",
+    "strangers": "performers that the universal prior has not seen",
+    "choice": "one set of strangers by which settings were chosen",
+}
+"""What each split trains and tests on."""
