@@ -16,8 +16,8 @@ from pathlib import Path
 import numpy as np
 
 from poise import performer
-from poise.apps.learning import read_motion
 from poise.evaluation.handles import HANDLES
+from poise.formats import read_motion
 from poise.priors.style.prior import StylePrior
 from poise.solvers.constraints import Position
 from poise.solvers.solve import Solver

@@ -12,10 +12,10 @@ from PIL import Image
 
 from poise import pictures
 from poise.apps.animate import animate, changed, constraints_of, contacts_in
-from poise.apps.learning import read_motion
 from poise.apps.simulating import simulate
 from poise.evaluation.splits import load_split
 from poise.evaluation.topology import learned_model
+from poise.formats import read_motion
 from poise.motion.edit import resample
 from poise.motion.recordings import find_recordings
 from poise.motion.world import joint_positions

@@ -93,6 +93,83 @@ def test_a_call_that_python_itself_refuses_stays_as_it_is() -> None:
         poise.pose(HAND, look=(0, 0, 0))  # type: ignore[call-arg]
 
 
+# --- paths or objects ----------------------------------------------------------------------------------------------
+
+KEYS = "duration = 0.1\n[handles.left_hand]\nkeys = [{ time = 0.0, at = [0.3, 1.2, 0.4] }]"
+
+
+@pytest.fixture(scope="module")
+def files(walk: poise.Motion, model: poise.GaussianPrior, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("files")
+    (folder / "keys.toml").write_text(KEYS)
+    walk.save(folder / "walk.bvh")
+    poise.save(model, folder / "walk.poise")
+    return folder
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_models_are_objects_or_files(files: Path, model: poise.GaussianPrior, kind: type) -> None:
+    file, keys = kind(files / "walk.poise"), files / "keys.toml"
+    pairs = [
+        (poise.pose(HAND, file).pose, poise.pose(HAND, model).pose),
+        (poise.solve(file, HAND).pose, poise.solve(model, HAND).pose),
+        (poise.solve_batch(file, [HAND])[0].pose, poise.solve_batch(model, [HAND])[0].pose),
+        (poise.track(file, [HAND])[0].pose, poise.track(model, [HAND])[0].pose),
+        (poise.Solver(file, HAND).solve().pose, poise.Solver(model, HAND).solve().pose),
+        (poise.keyframe(file, kind(keys)).motion[0], poise.keyframe(model, keys).motion[0]),
+        (
+            poise.animate(file, [HAND] * 3, fps=30).motion[1],
+            poise.animate(model, [HAND] * 3, fps=30).motion[1],
+        ),
+    ]
+    for found, expected in pairs:
+        np.testing.assert_allclose(found.rotations, expected.rotations, atol=1e-6)
+
+
+def test_a_model_file_is_read_once_until_it_changes(files: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from poise.priors import model_file
+
+    read: list[Path] = []
+    load = model_file.load
+    monkeypatch.setattr(model_file, "load", lambda path: read.append(path) or load(path))
+    file = files / "again.poise"
+    file.write_bytes((files / "walk.poise").read_bytes())
+    for _ in range(3):
+        poise.solve(file, HAND)
+    os.utime(file, ns=(1, 1))
+    poise.solve(file, HAND)
+    assert len(read) == 2
+
+
+@pytest.mark.parametrize("kind", [str, Path])
+def test_motions_are_objects_or_files(files: Path, walk: poise.Motion, kind: type, tmp_path: Path) -> None:
+    file = kind(files / "walk.bvh")
+    read = poise.read(file)
+    assert isinstance(read, poise.Motion)
+    for function in (poise.clean, lambda motion: poise.retarget(motion, walk)):
+        np.testing.assert_array_equal(function(file).rotations, function(read).rotations)
+    found, expected = poise.virtual_markers(file), poise.virtual_markers(read)
+    np.testing.assert_array_equal(found.points, expected.points)
+    assert poise.write(file, tmp_path / "written.bvh").stat().st_size > 0
+    assert poise.save(file, tmp_path / "sheet.png").stat().st_size > 0
+
+
+def test_a_file_of_markers_is_no_motion(walk: poise.Motion, tmp_path: Path) -> None:
+    file = poise.write(poise.virtual_markers(walk), tmp_path / "walk.trc")
+    with pytest.raises(InvalidValueError, match=r"walk.trc holds markers"):
+        poise.clean(file)
+
+
+def test_a_motion_knows_its_length_and_can_be_edited(walk: poise.Motion) -> None:
+    assert (walk.frames, walk.duration) == (len(walk), len(walk) / walk.fps)
+    assert walk.resample(60.0).fps == 60.0
+    np.testing.assert_array_equal(walk.mirrored().rotations, poise.motion.mirror(walk).rotations)
+
+
+def test_the_docstring_of_pose_names_its_arguments() -> None:
+    assert "`look_at` aims the head" in str(poise.pose.__doc__)
+
+
 # --- names, folders and streams ------------------------------------------------------------------------------------
 
 

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from poise.apps.posing import pose
     from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
+    from poise.apps.virtual_markers import virtual_markers
     from poise.capture.performance import Performance
     from poise.capture.setup import perform
     from poise.errors import PoiseError
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
     from poise.geometry.cameras import Camera
     from poise.motion import Motion
     from poise.motion.markers import Markers
-    from poise.motion.virtual_markers import virtual_markers
     from poise.priors.blend import BlendPrior
     from poise.priors.dynamics.prior import DynamicsPrior
     from poise.priors.gaussian import GaussianPrior
@@ -88,6 +88,7 @@ _HOMES = {
     "apps.posing": "pose",
     "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
+    "apps.virtual_markers": "virtual_markers",
     "capture.performance": "Performance",
     "capture.setup": "perform",
     "errors": "PoiseError",
@@ -96,7 +97,6 @@ _HOMES = {
     "geometry.cameras": "Camera",
     "motion.markers": "Markers",
     "motion.motion": "Motion",
-    "motion.virtual_markers": "virtual_markers",
     "priors.blend": "BlendPrior",
     "priors.dynamics.prior": "DynamicsPrior",
     "priors.gaussian": "GaussianPrior",

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar, cast
+
+Recording = TypeVar("Recording")
 
 
 class Savable:
@@ -53,3 +55,19 @@ class Savable:
         shown: Any = getattr(self, "pose", getattr(self, "motion", self))
         poise.pictures.picture(shown).save(file, format="PNG")
         return file.getvalue()
+
+
+class Editable(Savable):
+    """A recording that can be edited: the functions of `poise.motion` as methods."""
+
+    def resample(self: Recording, fps: float) -> Recording:
+        """The same motion at another frame rate; frames at recorded times are reproduced exactly."""
+        import poise
+
+        return cast(Recording, poise.motion.resample(cast(Any, self), fps))
+
+    def mirrored(self: Recording) -> Recording:
+        """The motion with left and right exchanged."""
+        import poise
+
+        return cast(Recording, poise.motion.mirror(cast(Any, self)))

@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poise.apps import learning
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
+from poise.formats import read_motion
 from poise.motion import Motion
 from poise.performer import act
 from poise.pictures.latent_paths import draw_rhythms, rhythm_row
@@ -58,7 +58,7 @@ def test_what_the_performer_does_is_told_by_the_feet(action: str, activity: str)
     ("name", "activity"), [("16_02", "jump"), ("13_32", "jump"), ("35_17", "run"), ("35_01", "walk")]
 )
 def test_what_is_done_in_recordings_is_told_by_the_feet(name: str, activity: str) -> None:
-    clip = learning.read_motion(recording("cmu", f"{name}.bvh"))
+    clip = read_motion(recording("cmu", f"{name}.bvh"))
     assert rhythm_of(clip)[0].activity == activity
 
 

@@ -18,8 +18,8 @@ import numpy as np
 import pytest
 from websockets.sync.client import connect
 
-from poise.apps.learning import read_motion
 from poise.capture.matching import WITH_HEAD, marker_layout
+from poise.formats import read_motion
 from poise.motion.virtual_markers import virtual_markers
 from poise.priors.model_file import save
 from poise.priors.universal.prior import UniversalPrior

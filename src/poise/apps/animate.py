@@ -53,6 +53,7 @@ from poise.motion.contacts import foot_contacts, foot_joints, foot_positions
 from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.priors.abilities import motion_model_of
+from poise.priors.model_file import opened
 from poise.priors.prior import Prior
 from poise.priors.terms import Unknowns
 from poise.skeleton.kinematics import world_transforms
@@ -71,7 +72,7 @@ LATENT_STIFF = 1e-4  # metres, radians: tolerance of constraints while latent po
 
 
 def animate(
-    prior: Prior,
+    prior: Prior | str | os.PathLike[str],
     frames: Sequence[Given] | str | os.PathLike[str],
     *,
     fps: float | None = None,
@@ -81,9 +82,10 @@ def animate(
 ) -> MotionSolution:
     """Return the most likely motion that meets the constraints of every frame, or those of a constraint file.
 
-    Any prior will do; a model of motion (`MotionModel`) gives its own objective and start. A file has its own frame
-    rate; for frames, give `fps`.
+    Any prior, or its file, will do; a model of motion (`MotionModel`) gives its own objective and start. A file has its
+    own frame rate; for frames, give `fps`.
     """
+    prior = opened(prior)
     if isinstance(frames, str | os.PathLike):
         script, name = read_animate_script(Path(frames)), name or Path(frames).stem
         frames, fps = script.frames(prior.space), script.fps

@@ -20,7 +20,7 @@ from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, 
 from poise.errors import InvalidValueError, PoiseError, SkeletonError
 from poise.geometry.splines import curve_through
 from poise.motion.motion import Motion
-from poise.priors.model_file import load
+from poise.priors.model_file import load, opened
 from poise.priors.motion.prior import Between
 from poise.priors.prior import Prior
 from poise.priors.terms import Term
@@ -53,19 +53,19 @@ _POLL = 0.2  # seconds between checks of a watched file
 
 
 def keyframe(
-    prior: Prior,
+    prior: Prior | str | os.PathLike[str],
     script: Script | str | os.PathLike[str],
     *,
     heading: bool = True,
     balance: bool = True,
     progress: Progress = silent,
 ) -> MotionSolution:
-    """Return the motion of a script or of its file, on the body of the model.
+    """Return the motion of a script or of its file, on the body of the model, a prior or its file.
 
     By default, hips softly face the walking direction of the feet and the weight stays over them; `heading` and
     `balance` switch that off. Between whole poses (`keys`) the motion prior moves the body, and the model as well.
     """
-    script = script if isinstance(script, Script) else read_script(Path(script))
+    prior, script = opened(prior), script if isinstance(script, Script) else read_script(Path(script))
     if script.keys:
         return through_script(script, prior, progress=progress)
     heading, balance = script.keeps_heading and heading, script.keeps_balance and balance

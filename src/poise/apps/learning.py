@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Sequence
+from itertools import count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,7 +13,7 @@ from PIL import Image
 
 from poise.apps.outputs import save, save_picture
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.formats import extensions, motion_files, read
+from poise.formats import extensions, motion_files, read_motion
 from poise.motion.motion import Motion
 from poise.priors.abilities import latent_of, simulator_of
 from poise.priors.latent.prior import LatentPrior, sample_latents, standing_pose
@@ -55,14 +56,19 @@ def calibrated(
     """A model of a kind with its training frames and its held-out calibration."""
     from poise.priors import registry
     from poise.priors.evidence import KnownFrames, kept
-    from poise.solvers.calibration import calibrate
+    from poise.solvers.calibration import PARTS, calibrate
 
     again = getattr(registry.PRIORS.named(kind), "learns_again", True)
-    share = 1.0 / (1 + again)
-    prior = registry.learn(motions, kind, options, progress=lambda done: progress(share * done))
+    numbers, times = count(), 1 + PARTS * bool(again)
+
+    def learned(own: Sequence[Motion]) -> Storable:
+        number = next(numbers)
+        return registry.learn(own, kind, options, progress=lambda done: progress((number + done) / times))
+
+    prior = learned(motions)
     if again:
-        calibrate(prior, motions, lambda own: registry.learn(own, kind, options))
-        progress(1.0)
+        calibrate(prior, motions, learned)
+    progress(1.0)
     return kept(prior, known_frames=KnownFrames.of(prior.space, motions, licence))
 
 
@@ -86,14 +92,6 @@ def motions_from(clips: Clip | Iterable[Clip]) -> list[Motion]:
     if not found:
         raise InvalidValueError("no clips given; give motions, motion files or a folder of them")
     return found
-
-
-def read_motion(path: Path, **options: Any) -> Motion:
-    """Read a motion from a file, with the reader's options; raise for a file of markers, which has no skeleton."""
-    motion = read(path, **options)
-    if not isinstance(motion, Motion):
-        raise InvalidValueError(f"{path.name} holds markers; this needs the motion of a skeleton")
-    return motion
 
 
 VIEWS = ("map", "annealed", "mixture", "curve")

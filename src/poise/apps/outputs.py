@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
-from poise.formats import extensions, write
+from poise.formats import extensions, read, write
 from poise.formats.files import make_folder, replacing
 from poise.formats.registry import unknown_extension, writer_takes
 from poise.motion.markers import Markers
@@ -31,14 +31,14 @@ ANIMATIONS = (".gif", ".mp4")
 
 
 def save(
-    value: Savable | Storable,
+    value: Savable | Storable | str | os.PathLike[str],
     path: str | os.PathLike[str],
     *,
     onto: str | os.PathLike[str] | None = None,
     progress: Progress | None = None,
     **options: Any,
 ) -> Path:
-    """Write a model, a motion, markers, a pose or a solution in the format of the extension.
+    """Write a model, a motion, markers, a pose, a solution or a motion file in the format of the extension.
 
     `onto` is a character that a motion, a pose or a solution is transferred to first (`poise.retarget`); as GLB or VRM
     it is written into the character's own file. For .mot it is an OpenSim model (.osim), scaled to the body. Folders
@@ -119,8 +119,11 @@ def draw(
     return pictures.save(value, path, **options)
 
 
-def show(value: Savable, **options: Any) -> None:
-    """Open a picture in the system's viewer: of a pose or a solution, or a contact sheet of a motion or markers."""
+def show(value: Savable | str | os.PathLike[str], **options: Any) -> None:
+    """Open a picture in the system's viewer: of a pose or a solution, or a contact sheet of a motion or markers.
+
+    A motion file can be shown, too.
+    """
     from PIL import ImageShow
 
     from poise import pictures
@@ -132,7 +135,9 @@ def show(value: Savable, **options: Any) -> None:
 
 
 def _shown(value: Any) -> Any:
-    """The pose or the motion of a solution; anything else unchanged."""
+    """The pose or the motion of a solution, the content of a file; anything else unchanged."""
+    if isinstance(value, str | os.PathLike):
+        return read(value)
     return getattr(value, "pose", getattr(value, "motion", value))
 
 

@@ -8,12 +8,14 @@ one to the other, and each stays in place while it is down.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 from jaxtyping import Bool, Float
 
+from poise.formats.registry import read_motion
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.motion.contacts import Contacts, foot_contacts, foot_joints, foot_positions
@@ -90,8 +92,9 @@ def following(
     return motion.with_frames(roots, rotations.continuous(quaternions))
 
 
-def clean(motion: Motion, *, progress: Progress = silent) -> Motion:
-    """Remove foot slide: every standing foot stays in one position."""
+def clean(motion: Motion | str | os.PathLike[str], *, progress: Progress = silent) -> Motion:
+    """Remove foot slide from a motion or a motion file: every standing foot stays in one position."""
+    motion = read_motion(motion)
     return planted(motion, motion, foot_contacts(motion), progress=progress)
 
 

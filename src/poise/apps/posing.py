@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 from collections import OrderedDict
 from collections.abc import Collection, Mapping
@@ -16,7 +17,7 @@ from poise.apps.outputs import STILLS, save, save_claims
 from poise.errors import InvalidValueError
 from poise.formats.tables import declared, key_of, read_table
 from poise.priors.evidence import KnownFrames
-from poise.priors.model_file import load
+from poise.priors.model_file import load, opened
 from poise.priors.prior import Prior
 from poise.skeleton.clearance import depths
 from poise.skeleton.roles import MAIN_ROLES
@@ -40,7 +41,7 @@ INSIDE = 0.03  # metres: smallest penetration of two parts that is reported
 
 def pose(
     given: Given,
-    model: Prior | None = None,
+    model: Prior | str | os.PathLike[str] | None = None,
     *,
     look_at: Vector | None = None,
     floor: bool = True,
@@ -48,15 +49,15 @@ def pose(
     balance: bool = True,
     apart: bool = True,
     tolerance: float = 1e-3,
-    corrections: Path | None = None,
+    corrections: Corrections | str | os.PathLike[str] | None = None,
 ) -> Solution:
-    """Return the most likely pose that meets constraints such as `{"right_hand": (x, y, z)}`; `look` aims the head.
+    """Return the most likely pose that meets constraints such as `{"right_hand": (x, y, z)}`; `look_at` aims the head.
 
-    The default model is the universal prior. By default the body stands on the floor, faces forward, keeps its
-    balance, lets idle arms hang and keeps its limbs apart, unless the model has learned otherwise: `floor`, `heading`,
-    `balance` and `apart` switch that off. `poise.solve` adds no such defaults.
+    The model is a prior or its file, by default the universal prior. By default the body stands on the floor, faces
+    forward, keeps its balance, lets idle arms hang and keeps its limbs apart, unless the model has learned otherwise:
+    `floor`, `heading`, `balance` and `apart` switch that off. `poise.solve` adds no such defaults.
     """
-    prior, asked = model or _people(), constraints_from(given)
+    prior, asked = _people() if model is None else opened(model), constraints_from(given)
     asked += [] if look_at is None else [LookAt("head", look_at)]
     manner = Manner(
         0.0 if floor else None,
@@ -67,7 +68,7 @@ def pose(
     )
     if corrections is None:
         return _posture(prior, tolerance).solve(asked, manner)
-    layer = Corrections.load(corrections)
+    layer = corrections if isinstance(corrections, Corrections) else Corrections.load(Path(corrections))
 
     def find(constraints: list[Constraint], start: np.ndarray | None, patient: bool) -> Solution:
         return layer.solve(prior, constraints, start=start, settings=settings_of(tolerance, patient=patient))
@@ -172,6 +173,11 @@ def next_handles(solution: Solution) -> list[Suggestion]:
     return [] if out_of_reach else solution.uncertainty.suggestions()
 
 
+def missed(solution: Solution) -> bool:
+    """Whether a handle is farther from its target than it should be by more than a centimetre."""
+    return any(one.unit == "m" and one.value > FAR for one in solution.relaxed)
+
+
 def suggested(solution: Solution) -> str:
     """The suggested handle to add, in words."""
     if not (best := next(iter(next_handles(solution)), None)):
@@ -192,7 +198,8 @@ def report(solution: Solution) -> dict[str, Any]:
 
     def turned(pose: Pose) -> dict[str, Any]:
         turns = dict(zip(pose.skeleton.names, pose.rotations.tolist(), strict=True))
-        return {"root_position": pose.root_position.tolist(), "rotations_wxyz": turns}
+        places = {name: np.round(pose.positions[name], 5).tolist() for name in pose.skeleton.names}
+        return {"root_position": pose.root_position.tolist(), "rotations_wxyz": turns, "positions_m": places}
 
     return {
         "status": solution.status.name.lower(),

@@ -19,6 +19,7 @@ from poise.apps.planting import Ground, following, metric_of, planted, standing_
 from poise.errors import UnknownNameError
 from poise.formats import read_character
 from poise.formats.files import replacing
+from poise.formats.registry import read_motion
 from poise.formats.tables import read_table
 from poise.geometry import rotations
 from poise.motion.carrying import carried, check_person, hips
@@ -51,12 +52,15 @@ _ROUNDS = 8  # of reaching, at most
 _STILL = 1e-5  # of stature: a place that changes by less stays
 
 
-def retarget(motion: Motion, character: Character, *, progress: Progress = silent) -> Motion:
-    """Return the motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
+def retarget(
+    motion: Motion | str | os.PathLike[str], character: Character, *, progress: Progress = silent
+) -> Motion:
+    """Return a motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
 
-    A static character in T, A or I pose is enough. GLB or VRM output is written into the character's own file.
+    The motion may be a file, too. A static character in T, A or I pose is enough. GLB or VRM output is written into
+    the character's own file.
     """
-    body = open_character(character)
+    motion, body = read_motion(motion), open_character(character)
     origin = replace(motion.origin, character=body.origin.character, warnings=motion.origin.warnings)
     if motion.skeleton == body.skeleton:
         return replace(motion, skeleton=body.skeleton, origin=origin)

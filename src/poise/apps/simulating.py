@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -31,7 +32,7 @@ class Simulated:
 
 
 def simulate(
-    prior: DynamicsPrior,
+    prior: DynamicsPrior | str | os.PathLike[str],
     *,
     activities: Sequence[str] = (),
     seconds: float = 6.0,
@@ -44,10 +45,12 @@ def simulate(
 ) -> Simulated:
     """Return a motion through activities, each for an equal part; with one alone, the model decides what follows.
 
-    It starts at a training frame (by default of the first activity). A seed draws a sample instead of the mean; it
-    changes its activity by itself, after `stay` seconds on average (by default as long as the clips are). With plain
-    inference the dynamics alone decide (see `simulation.simulate`).
+    The model may be a file. The motion starts at a training frame (by default of the first activity). A seed draws a
+    sample instead of the mean; it changes its activity by itself, after `stay` seconds on average (by default as long as
+    the clips are). With plain inference the dynamics alone decide (see `simulation.simulate`).
     """
+    if isinstance(prior, str | os.PathLike):
+        prior = load_dynamics(Path(prior))
     if not isinstance(prior, DynamicsPrior):
         raise InvalidValueError(f"only motion models (kind dynamics) can be simulated; got {prior!r:.60}")
     if not 0.1 <= seconds <= LONGEST:

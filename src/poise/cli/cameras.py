@@ -156,7 +156,7 @@ def simulate(
     (truth.trc, truth.c3d) and the motion (truth.bvh).
     """
     from poise.apps import camera_takes
-    from poise.apps.learning import read_motion
+    from poise.formats import read_motion
     from poise.vision.colours import Colours
     from poise.vision.rig import load_rig
     from poise.vision.simulator import Conditions, front_rig

@@ -63,9 +63,9 @@ def learn(
     """Learn a model of poses from motion files."""
     if not clips:
         raise InvalidValueError("name the clips to learn from: poise learn walk.poise walk_1.bvh walk_2.bvh")
-    from poise.apps.learning import calibrated, draw_latent, load_style, read_motion
+    from poise.apps.learning import calibrated, draw_latent, load_style
     from poise.apps.outputs import check_model_name, save_picture
-    from poise.formats import each_animation
+    from poise.formats import each_animation, read_motion
     from poise.formats.files import make_folder
     from poise.priors.model_file import save
 
@@ -137,7 +137,7 @@ def phase(
     """Show the rhythm of clips, and write it to a file that you can correct."""
     if not clips:
         raise InvalidValueError("name the clips to look at: poise phase walk_1.bvh --picture rhythm.png")
-    from poise.apps.learning import read_motion
+    from poise.formats import read_motion
     from poise.formats.files import replacing
     from poise.priors.dynamics.sequences import read_rhythms, rhythm_of, rhythm_text
 

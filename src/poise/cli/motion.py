@@ -126,7 +126,7 @@ def keyframe(
     model, script = files_of(files, "a script, or a model and a script")
     if keys_from is not None:
         from poise.apps.keyframing import script_text
-        from poise.apps.learning import read_motion
+        from poise.formats import read_motion
         from poise.formats.files import replacing
 
         if script.exists():
@@ -145,6 +145,7 @@ def keyframe(
     prior = load(model)
     if live:
         terminal.note(f"watching {script}; Ctrl-C ends")
+        terminal.stay()
     for _ in app.watched(script) if live else [None]:
         try:
             with terminal.counting("solving") as report:
@@ -243,7 +244,7 @@ def animate(
 ) -> None:
     """Make a motion from constraints at any frames, by a model or, without one, by the universal prior."""
     from poise.apps import animate as app
-    from poise.apps.learning import read_motion
+    from poise.formats import read_motion
     from poise.formats.files import replacing
     from poise.priors.abilities import simulator_of
     from poise.priors.model_file import load

@@ -8,6 +8,7 @@ from poise.formats.registry import (
     motion_files,
     read,
     read_character,
+    read_motion,
     register_format,
     write,
 )
@@ -20,6 +21,7 @@ __all__ = [
     "motion_files",
     "read",
     "read_character",
+    "read_motion",
     "register_format",
     "write",
 ]

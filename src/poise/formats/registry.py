@@ -216,11 +216,22 @@ def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
     return value
 
 
+def read_motion(motion: Motion | str | os.PathLike[str], **options: Any) -> Motion:
+    """A motion, read from its file if a path is given, with the reader's options; raise for a file of markers."""
+    value = read(motion, **options) if isinstance(motion, str | os.PathLike) else motion
+    if isinstance(value, Markers) and isinstance(motion, str | os.PathLike):
+        raise InvalidValueError(f"{Path(motion).name} holds markers; this needs the motion of a skeleton")
+    if not isinstance(value, Motion):
+        raise InvalidValueError(f"expected a motion or a motion file; got {type(value).__name__}")
+    return value
+
+
 def write(
-    value: Motion | Markers, path: str | os.PathLike[str], *, format: str | None = None, **options: Any
-) -> Path:
-    """Write a motion or a marker recording in the format given or named by the extension; return the path."""
-    target = Path(path)
+    value: Motion | Markers | str | os.PathLike[str], path: str | os.PathLike[str], *,
+    format: str | None = None, **options: Any,
+) -> Path:  # fmt: skip
+    """Write a motion, markers or what another file has, in the format given or of the extension; return the path."""
+    target, value = Path(path), read(value) if isinstance(value, str | os.PathLike) else value
     chosen = _named(format) if format else _by_extension(target)
     if chosen is None:
         raise unknown_extension(target, _written())

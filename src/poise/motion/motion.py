@@ -12,7 +12,7 @@ from jaxtyping import Float
 
 from poise.bounds import is_number
 from poise.errors import InvalidValueError
-from poise.savable import Savable
+from poise.savable import Editable
 from poise.skeleton.skeleton import Pose, Positions, Skeleton, read_only, unit_quaternions
 from poise.types import Array
 
@@ -40,7 +40,7 @@ class Origin:
 
 
 @dataclass(frozen=True, eq=False, repr=False)
-class Motion(Savable):
+class Motion(Editable):
     """A moving skeleton: root positions in metres and joint rotations (wxyz, relative to the parent) per frame."""
 
     skeleton: Skeleton
@@ -100,9 +100,19 @@ class Motion(Savable):
         return f"{label}{len(self)} frames at {self.fps:g} Hz, {len(self.skeleton)} joints"
 
     @property
+    def frames(self) -> int:
+        """The number of frames."""
+        return len(self)
+
+    @property
     def seconds(self) -> float:
         """The duration."""
         return len(self) / self.fps
+
+    @property
+    def duration(self) -> float:
+        """The duration in seconds."""
+        return self.seconds
 
     @cached_property
     def positions(self) -> Positions:

@@ -8,10 +8,12 @@ Every kind of prior returns its arrays and its own header from `arrays()` and `h
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import permutations
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
@@ -26,6 +28,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
 
+T = TypeVar("T")
 VERSION = 1
 MOST_JOINTS = 1000
 _INCOMPLETE = (KeyError, TypeError, ValueError, IndexError, PoiseError)  # of what does not fit its kind
@@ -68,6 +71,19 @@ def load(path: str | Path | None = None) -> Storable:
         return unpacked(arrays, header)
     except _INCOMPLETE as error:
         raise ParseError(f"not a complete {kind} model: {error}", path=path) from error
+
+
+def opened(model: T | str | os.PathLike[str]) -> T | Storable:
+    """The model; that of a file if a path is given, which is read once for as long as it does not change."""
+    if not isinstance(model, str | os.PathLike):
+        return model
+    state = existing_file(Path(model)).stat()
+    return _loaded(Path(model), state.st_mtime_ns, state.st_size)
+
+
+@lru_cache(maxsize=4)
+def _loaded(path: Path, _changed: int, _size: int) -> Storable:
+    return load(path)
 
 
 def packed(prior: Storable) -> tuple[dict[str, Array], dict[str, Any]]:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import os
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +15,11 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.bounds import checked_rate
+from poise.compiled import work_clock
 from poise.engine import Engine
 from poise.errors import InvalidValueError
 from poise.priors.evidence import held_out_of
+from poise.priors.model_file import opened
 from poise.priors.prior import Guide, Prior
 from poise.registry import Registry
 from poise.skeleton.kernels import ROOT_SIZE
@@ -33,6 +35,7 @@ from poise.solvers.uncertainty import Uncertainty
 from poise.types import Array, Points, PoseVector
 
 Model = Prior | PoseSpace | Skeleton
+GivenModel = Model | str | os.PathLike[str]  # or the file of a model
 Run = Callable[[Array, Sequence[Array]], tuple[int, int, Array]]  # moves a pose, after previous frames
 Method = Callable[[Problem, Callable[[str], Guide]], Run]  # of a problem, and the model's guide if asked for
 
@@ -57,7 +60,7 @@ _KEPT = threading.local()
 
 
 def solve(
-    model: Model,
+    model: GivenModel,
     constraints: Given,
     *,
     start: Pose | PoseVector | None = None,
@@ -70,13 +73,13 @@ def solve(
     """Return the most likely pose under the model that meets the constraints.
 
     `constraints` is a list of constraints, or a mapping such as `{"right_hand": (x, y, z)}` (see `solvers.given`). The
-    model is a learned prior, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps the root of
-    the start. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik"; for a style also the paper's
-    own, "lbfgs" and "sqp". A model that was learned as published is solved as published. If a style has learned
-    velocities, `before` (poses of the previous frames, newest first) and `fps` let it continue the motion.
+    model is a learned prior or its file, or a skeleton or pose space for plain inverse kinematics. `root="given"` keeps
+    the root of the start. Methods: "map" (with a prior), "dls", "transpose", "sdls", "ccd", "fabrik"; for a style also
+    the paper's own, "lbfgs" and "sqp". A model that was learned as published is solved as published. If a style has
+    learned velocities, `before` (poses of the previous frames, newest first) and `fps` let it continue the motion.
     """
     asked = constraints_from(constraints)
-    solver = _solver_for(model, asked, root=root, method=method, settings=settings, fps=fps)
+    solver = _solver_for(opened(model), asked, root=root, method=method, settings=settings, fps=fps)
     solution = solver.solve(start, before=before)
     if start is None:
         solution.notes += doubtful_units(asked, solver.space.skeleton)
@@ -106,7 +109,7 @@ def _solver_for(model: Model, constraints: Sequence[Constraint], **options: Any)
 
 
 def track(
-    model: Model,
+    model: GivenModel,
     frames: Sequence[Given],
     *,
     starts: Sequence[Pose | PoseVector] | None = None,
@@ -116,14 +119,14 @@ def track(
 
     Given the frame rate, `fps=30.0`, a style also uses the velocities and accelerations it has learned.
     """
-    follower = Follower(partial(Solver, model, **options))
+    follower = Follower(partial(Solver, opened(model), **options))
     given = starts if starts is not None else [None] * len(frames)
     asked = map(constraints_from, frames)
     return [follower.step(frame, start=start) for frame, start in zip(asked, given, strict=True)]
 
 
 def solve_batch(
-    model: Model,
+    model: GivenModel,
     frames: Sequence[Given],
     *,
     starts: Sequence[Pose | PoseVector] | None = None,
@@ -138,21 +141,22 @@ def solve_batch(
 
     With an engine, parts of the batch go to its processes, or to the machines of its cluster.
     """
+    body: Model = opened(model)
     given = starts if starts is not None else [None] * len(frames)
     options: dict[str, Any] = {"root": root, "method": method, "settings": settings, "fps": fps}
     if engine is not None:
         parts = [slice(first, first + STRETCH) for first in range(0, len(frames), STRETCH)]
         work = [(frames[part], given[part]) for part in parts]
-        found = engine.map(partial(_stretch_of, model, options), work)
+        found = engine.map(partial(_stretch_of, body, options), work)
         return [solution for solutions in found for solution in solutions]
     threads, asked = threads or cpu_count() or 1, [constraints_from(frame) for frame in frames]
-    solver = _solver_for(model, asked[0], **options) if asked else None
+    solver = _solver_for(body, asked[0], **options) if asked else None
     if solver is not None and solver.batches:
         signatures = [[constraint.signature for constraint in frame] for frame in asked]
         if all(own == signatures[0] for own in signatures):  # they differ in their targets only
             return solver.solve_many(solver.problem.parameters(asked), given, threads=threads)
     with ThreadPoolExecutor(threads) as pool:
-        return list(pool.map(lambda one, start: solve(model, one, start=start, **options), asked, given))
+        return list(pool.map(lambda one, start: solve(body, one, start=start, **options), asked, given))
 
 
 def _stretch_of(
@@ -167,7 +171,7 @@ class Solver:
 
     def __init__(
         self,
-        model: Model,
+        model: GivenModel,
         constraints: Given,
         *,
         root: Root = "solved",
@@ -178,7 +182,8 @@ class Solver:
     ) -> None:
         """`guide` replaces the prior's own guide for these handles."""
         self.fps = fps if fps is None else checked_rate(fps)
-        self.prior, self.space = prior_of(model), space_of(model)
+        body: Model = opened(model)
+        self.prior, self.space = prior_of(body), space_of(body)
         self.method, asked = method or (DLS if self.prior is None else ""), constraints_from(constraints)
         limits = self.prior.limits if self.prior is not None else None
         self.problem = Problem(self.space, asked, root=root, limits=limits, settings=settings)
@@ -201,9 +206,9 @@ class Solver:
         if targets is not None:
             self.problem.with_targets(targets)
         q = self.problem.start(self._start(start))
-        begun = time.perf_counter_ns()
+        begun = work_clock()
         status, steps, errors = self._run(q, before)
-        microseconds = (time.perf_counter_ns() - begun) / 1000
+        microseconds = 1e6 * (work_clock() - begun)
         if status == core.BROKEN:
             q = self.problem.start(self._start(start))
         return self._solution(q, STATUSES[status], steps, errors, microseconds)
@@ -225,11 +230,11 @@ class Solver:
     ) -> list[Solution]:
         """Solve the same constraints with other targets (`Problem.parameters`), each from its own start."""
         assert self.runner is not None
-        begun = time.perf_counter_ns()
+        begun = work_clock()
         q = np.stack([self.problem.start(self._start(start)) for start in starts])
         self.runner.ask()
         statuses, steps, errors = solve_many(self.problem, self.runner.guide, q, parameters, threads=threads)
-        each = (time.perf_counter_ns() - begun) / 1000 / len(q)
+        each = 1e6 * (work_clock() - begun) / len(q)
         ended = zip(q, statuses.tolist(), steps.tolist(), errors, strict=True)
         return [
             self._solution(one, STATUSES[status], taken, left, each) for one, status, taken, left in ended

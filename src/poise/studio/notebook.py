@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import msgspec
 
 from poise.errors import InvalidValueError, MissingExtraError, PoiseError
+from poise.formats import read_motion
 from poise.motion.motion import Motion
 from poise.skeleton.skeleton import Pose
 from poise.studio.arrays import body_of, world_of
@@ -20,9 +22,9 @@ WIDGET = Path(__file__).parent / "web" / "dist" / "notebook.js"
 def view(value: Any, *, height: int = 400) -> Any:
     """An interactive view of a motion, a pose or a solution, for Jupyter: drag to turn, scroll to come closer, play.
 
-    `height` is in pixels.
+    It may be a motion file, too. `height` is in pixels.
     """
-    motion = getattr(value, "pose", value)
+    motion = read_motion(value) if isinstance(value, str | os.PathLike) else getattr(value, "pose", value)
     if isinstance(motion, Pose):
         motion = Motion.of_poses([motion])
     if not isinstance(motion, Motion):

@@ -8,7 +8,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 from jaxtyping import Float
 
-from poise.apps.learning import read_motion
 from poise.apps.retargeting import retarget as onto
 from poise.apps.retargeting import roles_beside
 from poise.apps.video import capture as solve_video
@@ -16,7 +15,7 @@ from poise.apps.video import watch_videos
 from poise.capture.markers import Filled, fill_gaps, solve, template
 from poise.capture.matching import MatchedTake, read_take
 from poise.errors import InvalidValueError, PoiseError
-from poise.formats import write
+from poise.formats import read_motion, write
 from poise.geometry import rotations
 from poise.motion.edit import retarget
 from poise.motion.motion import Motion
