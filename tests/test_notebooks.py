@@ -74,7 +74,7 @@ def test_a_view_without_anywidget_says_what_to_install(
 
 @pytest.mark.parametrize(
     ("value", "height", "message"),
-    [("walk", 300, "expected a motion, a pose or a solution; got str"), (None, 3, "100 to 4000 pixels")],
+    [(3, 300, "expected a motion, a pose or a solution; got int"), (None, 3, "100 to 4000 pixels")],
 )
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_what_cannot_be_viewed_is_refused(

@@ -46,8 +46,8 @@ def simulate(
     """Return a motion through activities, each for an equal part; with one alone, the model decides what follows.
 
     The model may be a file. The motion starts at a training frame (by default of the first activity). A seed draws a
-    sample instead of the mean; it changes its activity by itself, after `stay` seconds on average (by default as long as
-    the clips are). With plain inference the dynamics alone decide (see `simulation.simulate`).
+    sample instead of the mean; it changes its activity by itself, after `stay` seconds on average (by default as long
+    as the clips are). With plain inference the dynamics alone decide (see `simulation.simulate`).
     """
     if isinstance(prior, str | os.PathLike):
         prior = load_dynamics(Path(prior))
