@@ -6,14 +6,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from poise.formats import write
+from poise.formats import read, write
 from poise.performer import act
 from poise.studio import messages as said
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
 from poise.studio.state import State
 from poise.studio.timeline_script import path_of, turn_path_of
-from running_studio import Heard
+from running_studio import Heard, wait_until
 
 TURN = (0.9659258, 0.2588190, 0.0, 0.0)
 
@@ -142,3 +142,45 @@ def test_a_clip_lands_on_the_body_that_is_shown_whatever_was_opened_before(
         assert session.motion is not None
         assert session.motion.skeleton is body
         assert len(session.motion) == len(clip)
+
+
+@pytest.mark.parametrize("fps", [10.0, 60.0])
+def test_what_is_changed_fades_over_the_same_time_at_any_rate(session: Session, fps: float) -> None:
+    clip = act("walk", seconds=1.5, fps=fps)
+    put_on_timeline(session, clip)
+    first, last = round(0.5 * fps), round(1.2 * fps)
+    contacts = session.answer(said.AskContacts())[0]
+    assert isinstance(contacts, said.ContactsFound)
+    session.answer(said.EditRange(first=first, last=last, edit="reverse"))
+    assert session.motion is not None
+    gone = np.linalg.norm(session.motion.root_positions - clip.root_positions, axis=1)
+    full = np.linalg.norm(clip.root_positions[last] - clip.root_positions[first])
+    assert gone[first + round(0.1 * fps)] < 0.5 * full  # it is still on its way after a tenth of a second
+    longest = max(contacts.contacts, key=lambda one: one.last - one.first)
+    session.answer(said.Undo())
+    session.answer(said.LockContact(part=longest.part, first=longest.first, last=longest.last))
+    wait_until(lambda: session.jobs.idle)
+    assert {pin.ease for pin in session.state.timeline.pins} == {round(0.4 * fps)}
+
+
+def test_the_advice_says_what_to_do(session: Session) -> None:
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hand", joint="right_hand")))
+    advice = session.answer(said.AskAdvice())[0]
+    assert isinstance(advice, said.LeftOpen)
+    assert advice.joint is not None
+    role = next(
+        (role for role, name in session.state.pose.skeleton.roles.items() if name == advice.joint),
+        advice.joint,
+    )
+    assert advice.words == f"Place the {role.replace('_', ' ')} next."
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_the_pose_and_the_motion_go_out_as_usd(session: Session, whole: bool) -> None:
+    pytest.importorskip("pxr")
+    put_on_timeline(session, act("walk", seconds=0.3, fps=10.0))
+    heard = Heard(session)
+    session.answer(said.Export(format="usd", whole=whole))
+    ready = heard.wait_for(said.FileReady)
+    path = session.uploads.find(ready.address.split("/")[1]).path
+    assert len(read(path)) == (3 if whole else 1)

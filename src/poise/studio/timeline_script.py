@@ -341,14 +341,14 @@ def locked(state: State, motion: Motion, contact: LockContact) -> State:
     if part not in touches:
         raise InvalidValueError(f"{part!r} is not one of {', '.join(touches) or 'any feet or hands'}")
     toes = part.replace("_foot", "_toes")
-    pins, places = [], joint_positions(motion)
+    pins, places, ease = [], joint_positions(motion), state.timeline.eased(contact.ease)
     for role, touching in zip(dict.fromkeys((part, toes)), touches[part].T, strict=False):
         for start, end in _runs(touching[contact.first : contact.last + 1]):
             if role not in skeleton.roles or end - start < SHORTEST:
                 continue
             first, last, joint = contact.first + start, contact.first + end, skeleton.index(role)
             at, name = vec3(np.median(places[first : last + 1, joint], axis=0)), skeleton.names[joint]
-            pins.append(Pin(handle=name, first=first, last=last, position=at, ease=contact.ease))
+            pins.append(Pin(handle=name, first=first, last=last, position=at, ease=ease))
             if all(handle.id != name for handle in state.handles):
                 state = state.with_handle(SceneHandle(id=name, joint=name, position=at, pinned=False))
     if not pins:

@@ -20,12 +20,12 @@ def test_the_next_handle_is_suggested_and_pinned_by_a_click(studio: StudioPage) 
     studio.settled()
     offer = studio.page.get_by_role("note", name="Suggestion")
     studio.until(lambda: offer.count() == 1, "a suggestion")
-    assert "% of the uncertainty" in offer.inner_text()
-    joint = studio.page.evaluate("() => document.querySelector('.advice').innerText").split(":")[0]
+    assert "next." in offer.inner_text()
+    joint = studio.page.evaluate("() => document.querySelector('.advice').innerText").split(" next.")[0]
     offer.get_by_role("button", name="Pin it").click()
     studio.wait("window.poise.state.handles.value.length === 2")
     added = studio.ask("state.labelOf(state.handles.value[1].joint)")
-    assert joint == f"Pin the {added}"
+    assert joint == f"Place the {added}"
     studio.until(lambda: offer.count() == 1 and added not in offer.inner_text(), "the next one")
     offer.get_by_role("button", name="Dismiss the suggestion").click()
     studio.until(lambda: offer.count() == 0, "the suggestion to be gone")

@@ -281,7 +281,7 @@ class EditRange(FromPage):
     first: Frame
     last: Frame
     edit: RangeEdit
-    ease: Frame = EASE
+    ease: Frame | None = None
 
 
 class AskAdvice(FromPage):
@@ -309,7 +309,7 @@ class LockContact(FromPage):
     part: Name
     first: Frame
     last: Frame
-    ease: Frame = EASE
+    ease: Frame | None = None
 
 
 class PutPin(FromPage):

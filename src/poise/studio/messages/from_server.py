@@ -221,7 +221,7 @@ class KeptPoses(FromServer, tag="poses"):
 
 
 class LeftOpen(FromServer):
-    """The joint whose handle would reduce the uncertainty most, and other possible poses.
+    """The joint whose handle would reduce the uncertainty most, in words what to do, and other possible poses.
 
     The first of these are of other kinds, the likeliest first; `kinds` are their shares.
     """
@@ -229,6 +229,7 @@ class LeftOpen(FromServer):
     joint: str | None
     share: float
     others: list[bytes]
+    words: str = ""
     kinds: list[float] = []
 
 

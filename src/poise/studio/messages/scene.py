@@ -14,8 +14,10 @@ CLIPBOARD = "clipboard"
 LOOK_AT = "look-at"
 """The name in `drag` of the point that the head looks at."""
 
-EASE = 12
-"""The default number of frames on each side over which a key changes a recording."""
+EASE = 0.4
+"""The seconds on each side over which a key changes a recording by default, at any frame rate."""
+EASE_FRAMES = 12
+"""The same of keys of a scene that do not say it."""
 
 Coordinate = Annotated[float, Meta(ge=-1000.0, le=1000.0)]
 Vec2 = tuple[Coordinate, Coordinate]
@@ -42,7 +44,7 @@ PropSize = tuple[Metres, Metres, Metres]
 RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
 AnyWire = TypeVar("AnyWire", bound="Wire")
-ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "scene"]
+ExportFormat = Literal["bvh", "glb", "png", "gif", "mp4", "usd", "scene"]
 
 
 class Wire(msgspec.Struct, rename="camel", forbid_unknown_fields=True, kw_only=True):
@@ -119,7 +121,7 @@ class Key(Part):
     frame: Frame
     position: Vec3 | None = None
     rotation: Quaternion | None = None
-    ease: Frame = EASE
+    ease: Frame = EASE_FRAMES
     easing: Easing = "none"
     tangent: Vec3 | None = None
     spin: Vec3 | None = None
@@ -129,7 +131,7 @@ class BodyKey(Part):
     """A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side."""
 
     frame: Frame
-    ease: Frame = EASE
+    ease: Frame = EASE_FRAMES
 
 
 class Pin(Part):
@@ -139,7 +141,7 @@ class Pin(Part):
     first: Frame
     last: Frame
     position: Vec3 | None = None
-    ease: Frame = EASE
+    ease: Frame = EASE_FRAMES
 
 
 class StyleKey(Part):
@@ -163,6 +165,10 @@ class Timeline(Part):
     styles: list[StyleKey]
     clip: str | None
     poses: list[BodyKey] = []
+
+    def eased(self, frames: int | None) -> int:
+        """Frames over which a change fades: as given, else EASE seconds."""
+        return round(EASE * self.fps) if frames is None else frames
 
 
 class Bearing(Part):

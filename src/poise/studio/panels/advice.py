@@ -39,7 +39,9 @@ class AdvicePanel(Panel):
         joint, share = next(iter(next_handles(solution)), (None, 0.0))
         ghosts = [world_of_pose(ghost) for ghost in others_possible(solution)] if message.others else []
         kinds = [round(kind.share, 4) for kind in solution.uncertainty.kinds[: len(ghosts)]] if ghosts else []
-        return [messages.LeftOpen(joint=joint, share=share, others=ghosts, kinds=kinds)]
+        named = {own: role for role, own in state.pose.skeleton.roles.items()}.get(joint or "", joint)
+        words = "" if named is None else f"Place the {named.replace('_', ' ')} next."
+        return [messages.LeftOpen(joint=joint, share=share, others=ghosts, kinds=kinds, words=words)]
 
     def take_kind(self, message: messages.TakeKind) -> Answer:
         """Another kind of pose; joints that would not stay where it has them are pinned, one by one."""

@@ -162,7 +162,7 @@ class RangesPanel(Panel):
                 x, _, z = part.root_positions[0].tolist()
                 other = place(mirror(part), at=(x, z), heading=float(headings(part[:1])[0]))
             ends = first == 0, last + 1 == len(motion)
-            state = _with_range(state, _eased(part, other, message.ease, ends), first)
+            state = _with_range(state, _eased(part, other, state.timeline.eased(message.ease), ends), first)
         return session.begin_with(at_frame(state, state.timeline.frame))
 
     def contacts(self, _: messages.AskContacts) -> Answer:

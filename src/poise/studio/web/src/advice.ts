@@ -10,6 +10,7 @@ const REST = 700; // milliseconds
 export interface NextHandle {
   readonly joint: string;
   readonly share: number;
+  readonly words: string;
 }
 
 /** The joint whose handle would settle most of what is open. */
@@ -46,7 +47,8 @@ export function installAdvice(): void {
   listen((message) => {
     if (message.type === "looksLike") looksLike.value = message.model;
     if (message.type !== "leftOpen") return;
-    nextHandle.value = message.joint === null ? null : { joint: message.joint, share: message.share };
+    const { joint, share, words } = message;
+    nextHandle.value = joint === null ? null : { joint, share, words };
     others.value = message.others.map(floats);
     kinds.value = message.kinds;
   });

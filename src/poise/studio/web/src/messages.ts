@@ -7,7 +7,7 @@ export const CLIPBOARD = "clipboard";
 
 export const LOOK_AT = "look-at";
 
-export const EASE = 12;
+export const EASE = 0.4;
 
 /** The first message of every connection; `known` are tokens of this browser's earlier sessions. */
 export interface Hello {
@@ -316,7 +316,7 @@ export interface EditRange {
   first: number;
   last: number;
   edit: "mirror" | "reverse" | "cycle";
-  ease?: number;
+  ease?: number | null;
 }
 
 /** Ask for suggestions while nothing is dragged. The answer is `leftOpen`, with other possible poses if asked for. */
@@ -342,7 +342,7 @@ export interface LockContact {
   part: string;
   first: number;
   last: number;
-  ease?: number;
+  ease?: number | null;
 }
 
 /** A handle held from a first to a last frame, at a target or where it is; in a recording `ease` fades it in. */
@@ -542,7 +542,7 @@ export interface Cancel {
 /** Write the pose, or the whole timeline, as a file; the answer is `file`. */
 export interface Export {
   type: "export";
-  format: "bvh" | "glb" | "png" | "gif" | "mp4" | "scene";
+  format: "bvh" | "glb" | "png" | "gif" | "mp4" | "usd" | "scene";
   whole?: boolean;
 }
 
@@ -772,12 +772,13 @@ export interface KeptPoses {
   others: number;
 }
 
-/** The joint whose handle would reduce the uncertainty most, and other possible poses. */
+/** The joint whose handle would reduce the uncertainty most, in words what to do, and other possible poses. */
 export interface LeftOpen {
   type: "leftOpen";
   joint: string | null;
   share: number;
   others: Uint8Array[];
+  words: string;
   kinds: number[];
 }
 

@@ -96,8 +96,9 @@ export const showContacts = signal(true);
 export const onlySelected = signal(false);
 export const playing = signal(false);
 export const autoKey = signal(true);
-/** Frames to either side over which a key changes a recording. */
-export const ease = signal(EASE);
+/** Seconds, and frames, to either side over which a key changes a recording. */
+export const easeSeconds = signal(EASE);
+export const ease = computed(() => Math.round(easeSeconds.value * (scene.value?.timeline.fps ?? 30)));
 export const onion = signal(false);
 export const showHelp = signal(false);
 export const showGhost = signal(true);

@@ -26,7 +26,7 @@ export function Advice(): JSX.Element | null {
       )}
       {next && next.share >= WORTH && (
         <Offer name="handle" does="Pin it" onTake={() => state.select(handleOn(next.joint).id)}>
-          Pin the {state.labelOf(next.joint)}: {Math.round(100 * next.share)} % of the uncertainty.
+          <span>{next.words}</span>
         </Offer>
       )}
       {kinds.value.length > 0 && <Kinds shares={kinds.value} />}

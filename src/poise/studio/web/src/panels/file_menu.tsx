@@ -20,12 +20,14 @@ interface Choice {
 const POSE_FORMATS: readonly Choice[] = [
   { format: "bvh", label: "BVH", whole: false },
   { format: "glb", label: "GLB", whole: false },
+  { format: "usd", label: "USD", whole: false },
   { format: "png", label: "PNG", whole: false },
 ];
 
 const MOTION_FORMATS: readonly Choice[] = [
   { format: "bvh", label: "BVH", whole: true },
   { format: "glb", label: "GLB", whole: true },
+  { format: "usd", label: "USD", whole: true },
   { format: "gif", label: "GIF", whole: true },
   { format: "mp4", label: "MP4", whole: true },
 ];

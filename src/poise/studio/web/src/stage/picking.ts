@@ -27,16 +27,19 @@ export function pick(stage: Stage, pixel: Vec2): Picked | null {
 }
 
 interface Candidate {
+  /** What it lies among: the hips are as near as the thighs on both sides of them. */
+  readonly among?: readonly Vec3[];
   readonly picked: Picked;
   readonly reach: number;
   readonly penalty: number;
 }
 
 function best(stage: Stage, pixel: Vec2, candidates: Candidate[]): Picked | null {
-  const near = candidates.flatMap(({ picked, reach, penalty }) => {
+  const near = candidates.flatMap(({ picked, reach, penalty, among = [] }) => {
     const at = stage.project(picked.position);
     const away = at ? Math.hypot(at[0] - pixel[0], at[1] - pixel[1]) : Infinity;
-    return away < reach ? [{ picked, cost: away + penalty, depth: stage.depthOf(picked.position) }] : [];
+    const depth = Math.min(...[picked.position, ...among].map((place) => stage.depthOf(place)));
+    return away < reach ? [{ picked, cost: away + penalty, depth }] : [];
   });
   const solid = near.filter(({ picked }) => picked.what !== "key"); // a key hides nothing
   const front = Math.min(...(solid.length ? solid : near).map(({ depth }) => depth));
@@ -79,7 +82,10 @@ function markerCandidates(): Candidate[] {
 function jointCandidates(): Candidate[] {
   const joints = shownJoints.value;
   if (!joints) return [];
-  return (state.body.value?.joints ?? []).map((joint, number) => ({
+  const known = state.body.value?.joints ?? [];
+  const sides = known.flatMap(({ role }, number) => (role?.endsWith("_thigh") ? [jointPosition(joints, number)] : []));
+  return known.map((joint, number) => ({
+    among: joint.role === "pelvis" ? sides : [],
     picked: { what: "joint", joint: joint.name, position: jointPosition(joints, number) },
     reach: joint.end ? JOINT_REACH - END_PENALTY : JOINT_REACH,
     penalty: JOINT_PENALTY + (joint.end ? END_PENALTY : 0),

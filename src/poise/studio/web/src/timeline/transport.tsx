@@ -147,18 +147,19 @@ function Length(): JSX.Element {
 /** Over a recording: how far a key reaches. */
 function Ease(): JSX.Element {
   const keys = [...state.selectedKeys.value];
-  const enter = (frames: number): void => {
-    state.ease.value = Math.round(frames);
+  const enter = (seconds: number): void => {
+    state.easeSeconds.value = seconds;
     if (keys.length) say({ type: "easeKeys", keys, ease: state.ease.value });
   };
   return (
     <NumberField
-      label="Frames over which a key fades to either side"
+      label="Seconds over which a key fades to either side"
       prefix="ease"
-      digits={0}
+      unit="s"
+      digits={2}
       low={0}
-      high={1000}
-      value={state.ease.value}
+      high={30}
+      value={state.easeSeconds.value}
       onEnter={enter}
     />
   );
