@@ -8,7 +8,11 @@ import pytest
 
 from poise.formats import read, write
 from poise.performer import act
+from poise.priors.universal.prior import UniversalPrior
+from poise.solvers import bearing
 from poise.studio import messages as said
+from poise.studio.layers import held
+from poise.studio.models import ModelStore
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
 from poise.studio.state import State
@@ -40,6 +44,12 @@ def dragged(session: Session, ease: int | None) -> None:
     session.answer(
         said.Drag(seq=session.seq + 1, handle="right_hand", position=(x + 0.05, y, z), last=True, ease=ease)
     )
+
+
+REACHES = {
+    "far ahead": (-0.1, 1.0, 1.1), "to the side": (-1.1, 1.2, 0.1), "low ahead": (-0.2, 0.3, 0.6),
+    "high": (-0.3, 2.1, 0.1), "across": (0.4, 1.1, 0.4), "near": (-0.25, 1.0, 0.2),
+}  # fmt: skip
 
 
 EDITS = [typed, turned, dragged]
@@ -184,3 +194,58 @@ def test_the_pose_and_the_motion_go_out_as_usd(session: Session, whole: bool) ->
     ready = heard.wait_for(said.FileReady)
     path = session.uploads.find(ready.address.split("/")[1]).path
     assert len(read(path)) == (3 if whole else 1)
+
+
+def reach(session: Session, goal: tuple[float, float, float]) -> tuple[said.SolvedPose, State]:
+    """The right hand is dragged there in steps of 5 cm, from the pose that is shown."""
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="right_hand", joint="right_hand")))
+    start = np.array(place(session))
+    steps = max(round(float(np.linalg.norm(goal - start)) / 0.05), 1)
+    shown: said.ServerMessage | None = None
+    for step in range(1, steps + 1):
+        x, y, z = (start + step / steps * (goal - start)).tolist()
+        drag = said.Drag(seq=session.seq + 1, handle="right_hand", position=(x, y, z), last=step == steps)
+        shown = session.answer(drag)[-1]
+    assert isinstance(shown, said.SolvedPose)
+    return shown, session.state
+
+
+def outside(session: Session) -> float:
+    """How far the centre of mass is outside the support, in metres."""
+    pose, space = session.state.pose, session.poser.prior_of(session.state).space
+    return bearing.overhang(pose, space.centre_of_mass(space.q_from_pose(pose))[0])
+
+
+@pytest.mark.parametrize("where", REACHES)
+def test_a_drag_over_a_recording_is_as_good_as_without_one(
+    session: Session, models: ModelStore, where: str
+) -> None:
+    session.answer(said.ChooseModel(model=models.add(UniversalPrior(), "people").id))
+    goal, stood = REACHES[where], session.state
+    free, alone = reach(session, goal)
+    off = outside(session)
+    session.begin_with(stood)
+    put_on_timeline(session, held(stood.pose, 30, 30.0))
+    session.answer(said.SetFrame(frame=15))
+    over, both = reach(session, goal)
+    assert over.status == free.status
+    np.testing.assert_allclose(
+        both.pose.positions["right_hand"], alone.pose.positions["right_hand"], atol=2e-3
+    )
+    assert outside(session) < max(off, 0.0) + 0.02
+    for foot in ("left_foot", "right_foot"):  # the same one has stepped, to the same place
+        np.testing.assert_allclose(both.pose.positions[foot], alone.pose.positions[foot], atol=0.12)
+    assert over.percentile is not None or where == "near"
+
+
+def test_a_hand_that_moves_a_little_leaves_a_recording_as_it_is(session: Session, models: ModelStore) -> None:
+    session.answer(said.ChooseModel(model=models.add(UniversalPrior(), "people").id))
+    put_on_timeline(session, act("walk", seconds=1.0, fps=10.0))
+    session.answer(said.SetFrame(frame=5))
+    before = session.state.pose
+    x, y, z = place(session)
+    reach(session, (x + 0.03, y + 0.03, z))
+    after = session.state.pose
+    arm = bearing.below(before.skeleton, "right_upper_arm")
+    others = [number for number in range(len(before.skeleton)) if number not in arm]
+    assert np.abs(after.world[0][others] - before.world[0][others]).max() < 0.02

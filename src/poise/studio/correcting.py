@@ -96,7 +96,7 @@ def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pos
     handles = [state.handle(key.handle).with_(**goal) for key, goal in zip(keys, targets, strict=True)]
     asked = state.with_(placed=Placed(start), handles=tuple(handles), anchors=planted(start))
     asked = asked.with_(look_at=None, constraints="")
-    return poser.bent(asked, start).placed.pose
+    return poser.over(asked, start).placed.pose
 
 
 def posed(state: State, pose: Pose) -> State:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from functools import lru_cache
@@ -16,10 +16,12 @@ from jaxtyping import Float
 from poise.apps.posing import read_constraints
 from poise.formats.tables import TYPED
 from poise.geometry import rotations
+from poise.geometry.splines import smoothstep
 from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle as Point
+from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
@@ -29,7 +31,7 @@ from poise.solvers.posture import taken_sides as sides_of_legs
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
 from poise.studio.easing import eased
-from poise.studio.messages import LOOK_AT, Quaternion, SceneHandle, Vec3
+from poise.studio.messages import LOOK_AT, Bearing, Quaternion, SceneHandle, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
 from poise.types import Array
@@ -39,6 +41,10 @@ KEPT = 4  # cached solvers of earlier sets of handles
 LIKELIHOOD_EVERY = 0.1  # seconds between likelihoods during a drag: they cost more than the pose itself
 LIKELIHOOD_REST = 40.0  # times the duration of one, until the next of any page: rarer under load
 SUPPLE = 0.5  # radians: typical deviation of joints from a recorded pose
+SPINE = 0.1  # radians: tolerance of the spine, which would bend to and fro between hips and chest
+SWING = 0.2  # radians: tolerance of an idle arm over a recording
+CLOSE, APART = 0.14, 0.3
+"""Of stature: handles nearer to their recorded place follow the recording, those further away the prior."""
 HEADING = "heading"
 """The anchor of the hips' heading."""
 REACH = 3.0  # metres that any joint may move per metre of the dragged handle
@@ -88,15 +94,17 @@ class Poser:
     def __init__(self, models: ModelStore) -> None:
         self._models = models
         self._foreseen: tuple[Any, ...] = ()
-        self._under: tuple[Prior, str] | None = None
+        self._postures: list[tuple[Prior, str, Posture]] = []
         self._posture: Posture
         self._blend: tuple[Any, Prior] | None = None
         self._recorded: BroadPrior | None = None
+        self._calm: list[Condition] = []  # over a recording: idle arms as recorded
         self._likelihood: tuple[float, float | None, float | None, str] = (0.0, None, None, "")
 
     def rest(self) -> None:
         """Drop everything that can be recomputed."""
-        self._under = self._blend = self._recorded = None
+        self._blend = self._recorded = None
+        self._postures = []
         self.__dict__.pop("_posture", None)
 
     def prior_of(self, state: State) -> Prior:
@@ -123,13 +131,10 @@ class Poser:
         afresh: bool = False,
         near: Float[Array, "size"] | None = None,
     ) -> SolvedState:
-        """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses.
-
-        Over a recording it is the pose closest to the recorded one, for any model.
-        """
+        """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses."""
         if state.motion is not None and state.is_recording:
-            return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
-        prior, asked = self.prior_of(state), asked_of(state, dragged=dragged)
+            return self.over(state, state.motion[state.timeline.frame], dragged=dragged)
+        prior, asked = self.prior_of(state), asked_of(state, dragged=dragged) + self._calm
         if not state.weights and state.model == PLAIN:  # it changes the pose as little as possible
             return self._solved(state, prior, asked, bare_of(state), method=DLS, follows=dragged is not None)
         solved = self._solved(
@@ -148,7 +153,8 @@ class Poser:
         cannot be met in balance otherwise.
         """
         if state.motion is not None and state.is_recording:
-            return self.bent(state, state.motion[state.timeline.frame], dragged=dragged)
+            recorded = state.motion[state.timeline.frame]
+            return self.over(state, recorded, dragged=dragged, moved=moved, last=last)
         solved = self.solve(state, dragged=dragged, fine=last)
         problem, most = self._posture.last.problem, max(REACH * moved, SETTLING if last else 0.0)
         aims = problem.floats.copy()
@@ -168,12 +174,62 @@ class Poser:
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
-    def bent(self, state: State, recorded: Pose, *, dragged: str | None = None) -> SolvedState:
-        """The pose that meets the handles of a state and is closest to a recorded one, especially in its trunk."""
+    def over(
+        self,
+        state: State,
+        recorded: Pose,
+        *,
+        dragged: str | None = None,
+        moved: float | None = None,
+        last: bool = True,
+    ) -> SolvedState:
+        """The pose that meets the handles of a state over a recorded pose, a moment later if a handle has `moved`.
+
+        Near its recorded place a handle changes the recorded pose as little as possible. The further away it is, the
+        more the pose is the one that the prior, the balance and a step find from there without a recording.
+        """
+        share = _freedom(state, recorded, dragged)
+        if share == 0.0 or (state.model == PLAIN and not state.weights):
+            return self._bent(state, recorded, recorded, dragged)
+        free = state.with_(timeline=state.timeline.with_(clip=None), bearing=self._stance(state, recorded))
+        self._calm = _idle_arms(recorded, {each.joint for each in _active(state, dragged)})
+        try:
+            if dragged is None or moved is None:
+                found = self.solve(free, dragged=dragged)
+            else:
+                found = self.drag(free, dragged, moved=moved, last=last)
+        finally:
+            self._calm = []
+        free = free if found.anchors is None else free.with_(anchors=found.anchors)
+        if share == 1.0:
+            return found
+        solved = self._bent(free, recorded, between(recorded, found.placed.pose, share), dragged)
+        return replace(
+            solved, anchors=found.anchors, jumps=found.jumps, log_likelihood=found.log_likelihood,
+            percentile=found.percentile, latents=found.latents, beyond=found.beyond,
+        )  # fmt: skip
+
+    def _bent(self, state: State, recorded: Pose, goal: Pose, dragged: str | None) -> SolvedState:
+        """The pose under a prior around a recorded one that meets the handles, with the trunk as in another pose."""
         busy = {recorded.skeleton.index(each.joint) for each in _active(state, dragged)}
-        calm = as_recorded(recorded, busy, looks=state.look_at is not None)
+        calm = as_recorded(goal, busy, looks=state.look_at is not None)
+        calm += [
+            Orientation(joint, turn_of(joint, goal), tolerance=SPINE, name=f"{joint} as recorded")
+            for joint in _between_hips_and_chest(recorded.skeleton)
+            if recorded.skeleton.index(joint) not in busy
+        ]
         asked = asked_of(state, dragged=dragged) + [Condition(None, each) for each in calm]
-        return self._solved(state, self._about(recorded), asked, bare_of(state))
+        balance = self._stance(state, recorded).balance and state.feet != "free" and state.model != PLAIN
+        manner = replace(bare_of(state), balance=balance)
+        return self._solved(state, self._about(recorded), asked, manner)
+
+    def _stance(self, state: State, recorded: Pose) -> Bearing:
+        """The defaults over a recorded pose: arms stay as they are, and a body in balance stays so."""
+        space, balance = self._models.plain(recorded.skeleton).prior.space, state.bearing.balance
+        if balance:
+            centre = space.centre_of_mass(space.q_from_pose(recorded))[0]
+            balance = bearing.overhang(recorded, centre) <= bearing.SWAY
+        return state.bearing.with_(arms=False, balance=balance)
 
     def _about(self, recorded: Pose) -> Prior:
         """A prior around a single pose."""
@@ -218,9 +274,11 @@ class Poser:
         follows: bool = False,
     ) -> SolvedState:
         """The pose from the state's own, a moment later if it `follows`; `afresh` from the prior's guess."""
-        if self._under is None or self._under[0] is not prior or self._under[1] != method:
-            self._under = prior, method
-            self._posture = Posture(prior, method=method, kept=KEPT)
+        known = next((one for one in self._postures if one[0] is prior and one[1] == method), None)
+        if known is None:  # over a recording two take turns
+            known = prior, method, Posture(prior, method=method, kept=KEPT)
+        self._postures = [known, *(one for one in self._postures if one is not known)][:2]
+        self._posture = known[2]
         asked = [condition.constraint for condition in conditions]
         if afresh and (manner.planted or any(one.kind == Position.kind for one in asked)):
             solution = self._posture.solve(asked, manner)
@@ -262,6 +320,47 @@ def asked_of(state: State, *, dragged: str | None = None) -> list[Condition]:
         look = LookAt("head", state.look_at, priority=DRAGGED, name="look-at")
         conditions.append(Condition(LOOK_AT, look))
     return conditions + [Condition(None, constraint) for constraint in typed_constraints(state.constraints)]
+
+
+def _freedom(state: State, recorded: Pose, dragged: str | None) -> float:
+    """The share of the prior in a pose over a recorded one: from 0 to 1 with the distance of its handles from there."""
+    far = 0.0
+    for handle in _active(state, dragged):
+        if handle.position is not None:
+            far = max(far, math.dist(handle.position, place_of(handle, recorded)))
+    height = recorded.skeleton.height
+    return float(smoothstep(np.array((far / height - CLOSE) / (APART - CLOSE))))
+
+
+@kept_for_body
+def _between_hips_and_chest(skeleton: Skeleton) -> list[str]:
+    if not {"pelvis", "chest"} <= set(skeleton.roles):
+        return []
+    hips, chest = skeleton.index("pelvis"), skeleton.chain("chest")
+    return [skeleton.names[joint] for joint in chest[chest.index(hips) + 1 : -1]] if hips in chest else []
+
+
+def _idle_arms(recorded: Pose, busy: Collection[str]) -> list[Condition]:
+    """Soft constraints: arms without handles stay as recorded, in the world, as arms that hang do."""
+    skeleton, found = recorded.skeleton, []
+    held = {skeleton.index(joint) for joint in busy}
+    for side in SIDES:
+        arm = f"{side}_upper_arm"
+        if arm not in skeleton.roles or not bearing.below(skeleton, arm).isdisjoint(held):
+            continue
+        for role in (arm, f"{side}_forearm"):
+            if role in skeleton.roles:
+                turn = turn_of(skeleton.roles[role], recorded)
+                found.append(
+                    Condition(None, Orientation(role, turn, tolerance=SWING, name=f"{role} as recorded"))
+                )
+    return found
+
+
+def between(pose: Pose, goal: Pose, share: float) -> Pose:
+    """A pose on the way from one to another."""
+    turns = rotations.slerp(pose.rotations, goal.rotations, np.full(len(pose.rotations), share))
+    return Pose(pose.skeleton, pose.root_position + share * (goal.root_position - pose.root_position), turns)
 
 
 def bare_of(state: State) -> Manner:

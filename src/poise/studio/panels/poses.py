@@ -18,6 +18,7 @@ from poise.studio.correcting import at_frame, keyed, posed
 from poise.studio.layers import joined
 from poise.studio.messages import CLIPBOARD
 from poise.studio.session import Answer, Panel, Session
+from poise.studio.solving import between
 from poise.studio.state import State
 from poise.studio.timeline_script import contacts_of
 
@@ -52,7 +53,7 @@ class PosesPanel(Panel):
         if not goal.skeleton.same_topology(skeleton):
             raise InvalidValueError("the pose that was copied is of another skeleton than this body")
         goal = standing_as(before, goal, mirrored=message.mirrored)
-        answer = self._posed(between(before, goal, message.share, message.joints), message.last, message.ease)
+        answer = self._posed(partly(before, goal, message.share, message.joints), message.last, message.ease)
         if message.last:
             self._taken = self._session.history.now, before
         return answer
@@ -127,16 +128,15 @@ def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
     return place(mirror(other) if mirrored else other, at=(x, z), heading=float(headings(now)[0]))[0]
 
 
-def between(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
+def partly(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
     """A fraction of the way from one pose to another, in all joints or in some."""
-    turns = rotations.slerp(pose.rotations, goal.rotations, np.full(len(pose.rotations), share))
-    root = pose.root_position + share * (goal.root_position - pose.root_position)
+    whole = between(pose, goal, share)
     if not joints:
-        return Pose(pose.skeleton, root, turns)
-    chosen = np.zeros((len(turns), 1), dtype=np.bool_)
+        return whole
+    chosen = np.zeros((len(pose.rotations), 1), dtype=np.bool_)
     chosen[[pose.skeleton.index(joint) for joint in joints]] = True
-    root = root if chosen[0, 0] else pose.root_position
-    return Pose(pose.skeleton, root, np.where(chosen, turns, pose.rotations))
+    root = whole.root_position if chosen[0, 0] else pose.root_position
+    return Pose(pose.skeleton, root, np.where(chosen, whole.rotations, pose.rotations))
 
 
 class RangesPanel(Panel):
