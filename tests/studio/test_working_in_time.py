@@ -228,7 +228,9 @@ def test_a_drag_over_a_recording_is_as_good_as_without_one(
     put_on_timeline(session, held(stood.pose, 30, 30.0))
     session.answer(said.SetFrame(frame=15))
     over, both = reach(session, goal)
-    assert over.status == free.status
+    assert (over.status == "reached") == (
+        free.status == "reached"
+    )  # what is out of reach may also be out of time
     np.testing.assert_allclose(
         both.pose.positions["right_hand"], alone.pose.positions["right_hand"], atol=2e-3
     )
