@@ -375,3 +375,22 @@ def test_the_best_places_are_found_by_trials_and_drawn(
     )
     assert "best 4" in capsys.readouterr().out
     assert picture.stat().st_size > 1000
+
+
+def test_a_stream_says_which_labels_it_does_not_follow(performance: Performance, take: Markers) -> None:
+    said: list[str] = []
+    stream = Stream(performance, say=said.append)
+    foreign = {label: f"Marker{k}" for k, label in enumerate(take.labels)}
+    for frame in range(len(take)):
+        line = {foreign[label]: at for label, at in json.loads(_line(take, frame)).items()}
+        list(stream.answers([json.dumps(line)]))
+    count = len(take.labels)
+    assert said[0].startswith(f"0 of {count} labels matched; not followed: Marker0")
+    assert any("the input moves, but the body does not" in words for words in said)
+    assert len(said) == len(set(said))
+
+
+def test_a_stream_that_is_matched_says_nothing(performance: Performance, take: Markers) -> None:
+    said: list[str] = []
+    list(Stream(performance, say=said.append).answers(_line(take, frame) for frame in range(40)))
+    assert said == []

@@ -52,6 +52,8 @@ SCALES = np.linspace(0.8, 1.2, 9)  # sizes at which a motion is compared ...
 COMPARED = 24  # ... in this many frames with a library's poses
 LEAST_SIGMA = 0.003  # metres: smallest standard deviation of a marker
 SIZES = 0.45, 1.6  # of a performer relative to the template; outside this range, the unit is probably wrong
+UNITS = 10.0, 100.0, 1000.0, 1e6, 25.4, 39.37  # factors between units of length
+ALIKE = 1.35  # ratio to the median within which two of three distances of one body must be
 FEWEST_MARKERS = 10
 _SETTLED = 1e-4  # metres: the rounds end when lengths and offsets change by less
 
@@ -129,8 +131,10 @@ def calibrate(
             f"fitting a body needs at least {FEWEST_MARKERS} markers and one frame; "
             f"got {len(layout)} markers and {len(frames)} usable frames"
         )
-    ratio = size_ratio(space, layout, frames)
-    check_size(ratio, space.skeleton.height)
+    ratios = size_ratios(space, layout, frames, loose=loose)
+    ratio = float(np.median(ratios))
+    alike = float(np.mean((ratios < ALIKE * ratio) & (ratio < ALIKE * ratios)))
+    check_size(ratio, space.skeleton.height, agreeing=alike > 2 / 3)
     shape = BodyShape.of_bones(space.skeleton.scaled(ratio))
     starts = np.tile(np.zeros(space.size - ROOT_SIZE) if start is None else start, (len(frames), 1))
     offsets = np.where([label in loose for label in layout], LOOSE_SIGMA, OFFSET_SIGMA)
@@ -231,31 +235,51 @@ def skeleton_from_motion(
     return _posed_skeleton([examples.space.skeleton, *known], markers, few, poses, scale)
 
 
-def size_ratio(
-    space: PoseSpace, layout: Mapping[str, Handle], points: Float[Array, "frames markers 3"]
-) -> float:
-    """The performer's size relative to the template, from distances of markers on the same or neighbouring joints."""
+def size_ratios(
+    space: PoseSpace,
+    layout: Mapping[str, Handle],
+    points: Float[Array, "frames markers 3"],
+    *,
+    loose: Collection[str] = (),
+) -> Float[Array, "pairs"]:
+    """The performer's size relative to the template, by each pair of markers on the same or neighbouring joints.
+
+    Of `loose` markers only the joint is known: they count only if there are no others.
+    """
     handles = space.handles(list(layout.values()))
     own = _own_points(space, handles, np.zeros(space.size - ROOT_SIZE))
     joint, above = handles.joints, space.skeleton.parents[handles.joints]
     near = (joint[:, None] == joint) | (above[:, None] == joint) | (joint[:, None] == above)
+    sure = np.array([label not in loose for label in layout])
+    if np.any(both := near & sure & sure[:, None] & ~np.eye(len(sure), dtype=np.bool_)):
+        near = both
     first, second = np.nonzero(np.tril(near, -1))
     seen = np.linalg.norm(points[:, first] - points[:, second], axis=2)
     expected = np.linalg.norm(own[first] - own[second], axis=1)
     known = np.isfinite(seen).any(axis=0) & (expected > 0.05 * space.skeleton.height)
     if not np.any(known):
         raise InvalidValueError("no two markers of neighbouring body parts are ever seen together")
-    return float(np.median(np.nanmedian(seen[:, known], axis=0) / expected[known]))
+    return np.asarray(np.nanmedian(seen[:, known], axis=0) / expected[known])
 
 
-def check_size(ratio: float, height: float) -> None:
-    """Raise if the size is implausible for a person: the file's unit is then probably wrong."""
-    if not SIZES[0] <= ratio <= SIZES[1]:
+def check_size(ratio: float, height: float, *, agreeing: bool = True) -> None:
+    """Raise if the size is implausible for a person: the file's unit is then wrong, or the labels are.
+
+    Another unit is suggested only if the distances agree with one another (`agreeing`), and one makes them a person's.
+    """
+    if SIZES[0] <= ratio <= SIZES[1]:
+        return
+    tall = f"the markers are those of a person {ratio * height:.3g} m tall"
+    if agreeing and any(SIZES[0] <= ratio * unit**power <= SIZES[1] for unit in UNITS for power in (-1, 1)):
         raise InvalidValueError(
-            f"the markers are those of a person {ratio * height:.3g} m tall; "
-            f"the file's unit of length was probably misread; set it to mm, cm or m",
+            f"{tall}; the file's unit of length was probably misread; set it to mm, cm or m",
             settings=("units",),
         )
+    raise InvalidValueError(
+        f"{tall}, and no unit of length mends that: labels were taken for the wrong places; a mapping file says "
+        "where each marker is",
+        settings=("map",),
+    )
 
 
 class _BodyFit:

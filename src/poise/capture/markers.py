@@ -172,7 +172,8 @@ def fit_body(
     points = take.markers.points
     if not np.isfinite(points).all(axis=2).any():
         raise InvalidValueError(f"{take.markers.name}: no marker is seen in any frame")
-    if sides_swapped(take.markers):
+    labels = tuple(take.places.get(label, label) for label in take.markers.labels)
+    if sides_swapped(replace(take.markers, labels=labels)):
         raise InvalidValueError(
             f"{take.markers.name}: left and right are swapped: labels of the left are on the right of a body that "
             "faces forward by its waist and feet. Swap them in a mapping file, or check which axis is up",

@@ -26,14 +26,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.capture.calibration import FEWEST_MARKERS
+from poise.capture.marker_sets import computed_points, places_of, recognised, sites
 from poise.capture.sources import UNLABELLED, of_subject, picked, read_markers
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.tables import Named, Read, read_declared
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
-from poise.motion.marker_names import known_marker
 from poise.motion.markers import Markers
-from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout
+from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout, placed_spots
 from poise.priors.broad import BroadPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
@@ -83,6 +83,9 @@ class MatchedTake:
     loose: tuple[str, ...]  # markers of which only the joint is known
     unlabelled: Float[Array, "frames points 3"]
     matched: tuple[str, ...]  # the matches, in words
+    places: Mapping[str, str] = field(
+        default_factory=dict
+    )  # labels to names of places, as far as they are known
 
     def __len__(self) -> int:
         return len(self.markers)
@@ -137,12 +140,14 @@ def marker_layout(
 
 def known_places(labels: Sequence[str], skeleton: Skeleton) -> dict[str, str]:
     """The labels that name a place, with its name; of two labels of one marker, the first."""
-    own, found = {*_ON_SKIN, *skeleton.roles, *skeleton.names}, dict[str, str]()
-    for label in labels:
-        place = label if label in own else known_marker(label)
-        if place is not None and place not in found.values():
-            found[label] = place
-    return found
+    own = {*_ON_SKIN, *skeleton.roles, *skeleton.names}
+    found = {label: label for label in labels if label in own}
+    others, _ = places_of([label for label in labels if label not in own])
+    taken = set(found.values())
+    found |= {
+        label: place for label, place in others.items() if place not in taken or place in skeleton.roles
+    }
+    return {label: found[label] for label in labels if label in found}
 
 
 def read_take(
@@ -165,7 +170,8 @@ def match(
 
     With fewer than `fewest` known labels, the points themselves say where they are.
     """
-    named = [label for label in recording.labels if not label.startswith(UNLABELLED)]
+    computed = [label for label in computed_points(recording.labels) if label not in (mapping or {})]
+    named = [one for one in recording.labels if not (one.startswith(UNLABELLED) or one in computed)]
     unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
     given = dict(mapping or {})
     for label in given:
@@ -180,19 +186,28 @@ def match(
         carried = _carried_along(recording, known, [label for label in named if label not in known])
         layout = {label: {**known, **carried}[label] for label in named if label in known or label in carried}
         words = _in_words(named, places, carried, len(unlabelled))
+        if known_set := recognised(named):
+            words = (f"marker set: {known_set.title}", *words)
         on_joints = {*skeleton.roles, *skeleton.names}
         by_joint = [label for label, at in places.items() if isinstance(at, Handle) or at in on_joints]
         loose = (*by_joint, *carried)
+    if computed:
+        few = ", ".join(computed[:6]) + (", ..." if len(computed) > 6 else "")
+        words = (*words, f"left out {len(computed)} points computed by a model: {few}")
     taken = [recording.labels.index(label) for label in layout]
     others = recording.points[:, unlabelled]
-    return MatchedTake(picked(recording, taken, list(layout)), layout, loose, others, words)
+    by_place = {label: at for label, at in places.items() if isinstance(at, str)}
+    return MatchedTake(picked(recording, taken, list(layout)), layout, loose, others, words, by_place)
 
 
 def _placed(mapping: Places, skeleton: Skeleton, samples: Array | None) -> dict[str, Handle]:
     """Labels to handles; a joint or role is itself, everything else is on the skin."""
     own, optical = {*skeleton.roles, *skeleton.names}, dict[str, Handle]()
-    if any(isinstance(place, str) and place not in own for place in mapping.values()):
+    others = {place for place in mapping.values() if isinstance(place, str)} - own
+    if others:
         optical = optical_layout(skeleton, samples=samples)
+        own_sites = {place: sites()[place] for place in others if place in sites()}
+        optical |= placed_spots(skeleton, own_sites, samples=samples)
     found = {}
     for label, place in mapping.items():
         if isinstance(place, Handle):
@@ -224,7 +239,10 @@ def _carried_along(recording: Markers, layout: Mapping[str, Handle], others: lis
             if len(fellows) >= 2 and np.isfinite(distances).any(axis=0).all():
                 steadiness[joint] = float(np.nanstd(distances, axis=0).max())
         best = min(steadiness, key=lambda joint: steadiness[joint], default=None)
-        if best is not None and steadiness[best] < _STEADY:
+        still = (
+            len(steadiness) > 2 and max(steadiness.values()) < _STEADY
+        )  # of the whole body: it says nothing
+        if best is not None and steadiness[best] < _STEADY and not still:
             x, y, z = np.mean([h.offset for h in layout.values() if h.joint == best], axis=0).tolist()
             found[label] = Handle(best, (x, y, z))
     return found
@@ -268,7 +286,9 @@ def _in_words(
     ]
     words += [f"{label} moves along with {handle.joint}" for label, handle in carried.items()]
     if left_out := [label for label in named if label not in {**places, **carried}]:
-        words.append(f"left out, since they move with no part of the body: {', '.join(left_out)}")
+        words.append(
+            f"left out, since they move with no part of the body, or with all of it: {', '.join(left_out)}"
+        )
     return (*words, *([f"{unlabelled} points without a label may be anyone's"] if unlabelled else []))
 
 

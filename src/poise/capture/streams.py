@@ -31,13 +31,16 @@ Value = tuple[float | None, ...] | float | None
 _FRAMES: msgspec.json.Decoder[dict[str, Value]] = msgspec.json.Decoder(dict[str, Value])
 _NOT_JSON = re.compile(r"\bNaN\b|-?\bInfinity\b")  # written by some senders for unseen markers
 POLL = 0.2  # seconds between checks whether to continue
+LISTENED = 30  # frames after which labels and movements of the input are judged
+MOVES, STILL = 0.1, 1e-3  # metres or radians: an input that moves, and a body that does not
 
 
 @dataclass
 class Stream:
     """A performance that is fed by lines; `labelled` counts frames with a known label.
 
-    `trouble` describes the last skipped line; `keep` is called with every frame and its time.
+    `trouble` describes the last skipped line; `keep` is called with every frame and its time, `say` with what the user
+    should know: labels that are not matched, and a body that stands still while its input moves.
     """
 
     performance: FollowedFrames
@@ -46,7 +49,13 @@ class Stream:
     skipped: int = 0
     trouble: str = ""
     keep: Callable[[PerformedFrame, float], None] = lambda _frame, _at: None
+    say: Callable[[str], None] = lambda _words: None
     _header: list[str] | None = None
+    _begun: dict[str, Array] = field(default_factory=dict)  # the first value of each label of the input
+    _heard: set[str] = field(default_factory=set)
+    _said: set[str] = field(default_factory=set)
+    _moved: float = 0.0  # of the input, at most, since then: metres, or quaternion units
+    _stirred: float = 0.0  # of the body: metres or radians
 
     def answers(self, lines: Iterable[str]) -> Iterator[str]:
         """A line per pose (for CSV, after a header)."""
@@ -118,7 +127,38 @@ class Stream:
         self.keep(frame, len(self.frames) / self.performance.fps if when is None else when)
         self.frames.append(frame)
         self.labelled += any(name in places for name in self.performance.names)
+        self._judge(places, frame)
         return frame
+
+    def _judge(self, places: dict[str, Array], frame: PerformedFrame) -> None:
+        """Say which labels are not matched, first and when all have had time to come; warn if only the input moves."""
+        count, names = len(self.frames), set(self.performance.names)
+        self._heard |= places.keys()
+        if (count == 1 and self._heard - names) or (count == LISTENED and self._heard != names):
+            self._tell(self.matched)
+        for name, value in places.items():
+            if np.isfinite(value).all():
+                first = self._begun.setdefault(name, value)
+                self._moved = max(self._moved, float(np.linalg.norm(value - first)))
+        self._stirred = max(self._stirred, float(np.abs(frame.q - self.frames[0].q).max()))
+        if count >= LISTENED and self._moved > MOVES and self._stirred < STILL:
+            self._tell(f"the input moves, but the body does not: {self.matched}")
+
+    def _tell(self, words: str) -> None:
+        """Say something, once."""
+        if words not in self._said:
+            self._said.add(words)
+            self.say(words)
+
+    @property
+    def matched(self) -> str:
+        """How many of the input's labels are followed, which are not, and which are missing, in words."""
+        names, heard = self.performance.names, sorted(self._heard)
+        unknown = [label for label in heard if label not in names]
+        missing = [name for name in names if name not in self._heard]
+        words = f"{len(heard) - len(unknown)} of {len(heard)} labels matched"
+        words += f"; not followed: {', '.join(unknown)}" if unknown else ""
+        return words + (f"; never sent: {', '.join(missing)}" if missing else "")
 
     def _refusal(self, trouble: str) -> str:
         self.skipped, self.trouble = self.skipped + 1, trouble

@@ -244,7 +244,7 @@ def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: P
 
     terminal.stay()
     with _journal(output, fps=performance.fps) as journal:
-        stream = Stream(performance, keep=journal.add)
+        stream = Stream(performance, keep=journal.add, say=terminal.warn)
         try:
             if is_feed(take):
                 for frame in fitted(open_feed(take, ready=terminal.note), performance.space.skeleton):
