@@ -102,9 +102,10 @@ def test_of_several_subjects_one_is_picked(tmp_path: Path) -> None:
         c3d.read(path, subject="Ana")
 
 
-def test_unlabelled_and_modelled_points_are_left_out(tmp_path: Path) -> None:
-    labels = ["*0", "C7", "KneeAngle", "*1"]
-    path = raw_file(tmp_path / "a.c3d", some_points(4), labels=labels, ANGLES=["KneeAngle"])
+@pytest.mark.parametrize("group", ["ANGLES", "POWERS", "MODELED_MARKERS", "REACTIONS"])
+def test_unlabelled_and_modelled_points_are_left_out(tmp_path: Path, group: str) -> None:
+    labels = ["*0", "C7", "Knee", "*1"]
+    path = raw_file(tmp_path / "a.c3d", some_points(4), labels=labels, **{group: ["Knee"]})
     markers = c3d.read(path)
     assert markers.labels == ("C7",)
     assert len(markers.origin.warnings) == 2

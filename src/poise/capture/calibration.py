@@ -45,6 +45,7 @@ LENGTH_SIGMA = 0.12  # relative standard deviation of a bone's length about the 
 OFFSET_SIGMA = 0.03  # metres: standard deviation of a marker about its layout position
 LOOSE_SIGMA = 0.2  # metres: the same about its joint, if only the joint is known
 POSE_SIGMA = 1.0  # radians about the start pose
+STIFF_SIGMA = 0.3  # the same, for joints without markers: a trunk must not fold up to be shorter
 KNOWN_SIGMA = 0.05  # radians about a known pose
 SHARE_SIGMA = 0.3  # standard deviation of a library skeleton's share in a mixture
 PARTS = (0.9, 1.0, 1.1)  # sizes of each library skeleton in a mixture
@@ -305,7 +306,9 @@ class _BodyFit:
         handles = self.space.handles(list(layout.values()))
         self.joints, self.expected = handles.joints, scale * handles.offsets
         self.offsets, self.trust = self.expected.copy(), offsets**-2.0
-        self.starts, self.pose_sigma = starts, pose_sigma
+        self.starts = starts
+        bare = np.repeat(~np.isin(self.space.moving, self.joints), 3)
+        self.pose_variances = np.where(bare, min(pose_sigma, STIFF_SIGMA), pose_sigma) ** 2
         self.q = np.stack([self._rooted(*frame) for frame in zip(points, starts, strict=True)])
         self.weights = np.ones(points.shape[:2])
 
@@ -347,8 +350,7 @@ class _BodyFit:
         matrix = np.diag(np.r_[np.full(ways, sigma**-2.0), trust])
         right = np.r_[(usual - self.parts) / sigma**2, trust * (self.expected - self.offsets).ravel()]
         share, parents = 1.0 / len(self.q), self.space.skeleton.parents
-        prior = np.full(self.space.freedoms, self.pose_sigma**-2.0)
-        prior[:ROOT_FREEDOMS] = 1e-6
+        prior = np.r_[np.full(ROOT_FREEDOMS, 1e-6), 1.0 / self.pose_variances]
         for frame, (q, turns) in enumerate(zip(self.q, self.space.forward(self.q)[1], strict=True)):
             # The Jacobians of the markers by pose and by (shape, offsets), their residuals, and the rows' weights.
             points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
@@ -406,8 +408,7 @@ class _BodyFit:
         variances = np.where(seen, MARKER_SIGMA**2 / np.maximum(self.weights[frame], 1e-6), np.inf)
         problem.rows[:, VARIANCE] = np.repeat(variances, 3)
         problem.with_targets(np.where(seen[:, None], self.points[frame], 0.0))
-        covariance = np.full(self.space.freedoms, self.pose_sigma**2)
-        covariance[:ROOT_FREEDOMS] = 1.0
+        covariance = np.r_[np.ones(ROOT_FREEDOMS), self.pose_variances]
         _, _, errors = problem.run(q, self.starts[frame], covariance[None])
         self.q[frame] = q
         return float(np.mean(errors.reshape(-1, 3)[seen] ** 2))

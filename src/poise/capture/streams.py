@@ -137,9 +137,9 @@ class Stream:
         if (count == 1 and self._heard - names) or (count == LISTENED and self._heard != names):
             self._tell(self.matched)
         for name, value in places.items():
-            if np.isfinite(value).all():
+            if np.all(np.abs(value) < self.performance.largest):
                 first = self._begun.setdefault(name, value)
-                self._moved = max(self._moved, float(np.linalg.norm(value - first)))
+                self._moved = max(self._moved, float(np.abs(value - first).max()))
         self._stirred = max(self._stirred, float(np.abs(frame.q - self.frames[0].q).max()))
         if count >= LISTENED and self._moved > MOVES and self._stirred < STILL:
             self._tell(f"the input moves, but the body does not: {self.matched}")

@@ -27,7 +27,8 @@ from poise.motion.markers import Markers
 from poise.types import Array
 
 _UNLABELLED = "*"
-_NOT_POSITIONS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS")  # label lists of other quantities
+_MODELLED = ("MODELED_MARKERS", "REACTIONS")  # label lists of a model's points
+_NOT_POSITIONS = ("ANGLES", "FORCES", "MOMENTS", "POWERS", "SCALARS", *_MODELLED)  # and of other quantities
 _OF_EVENTS = ("LABELS", "CONTEXTS", "SUBJECTS", "DESCRIPTIONS")
 _OURS = "Poise"
 _MILLIMETRES = 1000.0
