@@ -9,7 +9,6 @@ from pathlib import Path
 import numpy as np
 from jaxtyping import Float
 from PIL import Image
-from poise.vision.lens import LensCamera
 
 from poise import performer
 from poise.apps.camera_calibration import Calibrated
@@ -23,6 +22,7 @@ from poise.skeleton.kinematics import world_transforms
 from poise.types import Array
 from poise.vision.calibrate import Board, BoardView, calibrate_rig
 from poise.vision.colours import Colours
+from poise.vision.rig import LensCamera
 from poise.vision.simulator import Conditions, board_pictures, front_rig
 
 IMAGES = Path(__file__).parent / "images"
