@@ -33,8 +33,14 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 """
 
 
-def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str, Any]:
-    """Return the arrays that a child read; raise a ParseError with the child's message, else with this reason."""
+def arrays_of(
+    child: str, file: Path, *arguments: str, reason: str, said_of: Path | None = None
+) -> dict[str, Any]:
+    """Return the arrays that a child read; raise a ParseError with the child's message, else with this reason.
+
+    The error names `said_of` if the file is one that Poise made of it.
+    """
+    named = said_of or file
     with scratch_folder() as folder:
         out = folder / "content.npz"
         script = str(Path(__file__).with_name(f"{child}_child.py"))
@@ -53,10 +59,10 @@ def arrays_of(child: str, file: Path, *arguments: str, reason: str) -> dict[str,
         try:
             ended = subprocess.run(command, capture_output=True, timeout=_SECONDS, check=False, text=True)
         except subprocess.TimeoutExpired:
-            raise ParseError(f"{reason}: not read within {_SECONDS} s", path=file) from None
+            raise ParseError(f"{reason}: not read within {_SECONDS} s", path=named) from None
         if not out.is_file():
             said = [line for line in ended.stderr.splitlines() if line.startswith(_REFUSED)]
-            raise ParseError(said[-1].removeprefix(_REFUSED) if said else reason, path=file)
+            raise ParseError(said[-1].removeprefix(_REFUSED) if said else reason, path=named)
         with np.load(out) as found:
             return {name: found[name] for name in found.files}
 

@@ -24,9 +24,11 @@ Json = dict[str, Any]
 
 _COMPONENTS = {5120: "<i1", 5121: "<u1", 5122: "<i2", 5123: "<u2", 5125: "<u4", 5126: "<f4"}
 _WIDTHS = {"SCALAR": 1, "VEC2": 2, "VEC3": 3, "VEC4": 4, "MAT4": 16}
-_DRACO = "KHR_draco_mesh_compression"
+DRACO = "KHR_draco_mesh_compression"
+PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 _FLOAT, _SHORT, _INT = 5126, 5123, 5125
 VERTICES, INDICES = 34962, 34963  # targets of a buffer view
+_MOST_ZEROS = 10_000_000  # rows of an accessor without a view
 _JSON_CHUNK, _BINARY_CHUNK = b"JSON", b"BIN\0"
 
 
@@ -37,7 +39,8 @@ class Container:
         self.path = path
         data = path.read_bytes() if data is None else data
         self.bytes = len(data)
-        text, self._binary = self._chunks(data) if data.startswith(b"glTF") else (data, None)
+        self.is_binary = data.startswith(b"glTF")
+        text, self._binary = self._chunks(data) if self.is_binary else (data, None)
         try:
             found = json.loads(text.decode("utf-8-sig"), parse_constant=_refuse_constant)
         except (ValueError, RecursionError) as error:
@@ -95,44 +98,67 @@ class Container:
     def array(self, number: int, *, kind: str) -> Float[Array, "count width"]:
         """The values of an accessor as float64, one row per element; normalised integers become -1 to 1 or 0 to 1."""
         if number not in self._arrays:
-            accessor = self.objects("accessors")[number]
-            component = self.integer("componentType", accessor, below=6000)
-            held = accessor.get("type")
-            if component not in _COMPONENTS or not isinstance(held, str) or held not in _WIDTHS:
-                self.fail(f"accessor {number} has the unknown type {held!r:.20} of {component}")
-            if "sparse" in accessor or "bufferView" not in accessor:
-                self.fail(f"accessor {number} is sparse or has no data; that is not supported")
-            dtype, width = np.dtype(_COMPONENTS[component]), _WIDTHS[held]
-            view = self.integer("bufferView", accessor, below=len(self.objects("bufferViews")))
-            data, stride = self.view(view)
-            start = self.integer("byteOffset", accessor, below=max(1, len(data)), default=0)
-            count = self.integer("count", accessor, below=self.bytes + len(data) + 1)
-            size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
-            if stride < size or count == 0 or start + stride * (count - 1) + size > len(data):
-                self.fail(
-                    f"accessor {number} needs {count} elements; its buffer view has only {len(data)} bytes"
-                )
-            with np.errstate(invalid="ignore"):  # for values that are not finite
-                rows = np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(
-                    np.float64
-                )
-            if not np.all(np.isfinite(rows)):
-                self.fail(f"accessor {number} holds values that are not finite")
-            normalised = accessor.get("normalized") is True and dtype.kind != "f"
-            self._arrays[number] = np.maximum(rows / np.iinfo(dtype).max, -1.0) if normalised else rows
+            self._arrays[number] = self._decoded(self.objects("accessors")[number], number)
         values = self._arrays[number]
         if values.shape[1] != _WIDTHS[kind]:
             self.fail(f"accessor {number} has {values.shape[1]} numbers per element; expected {kind}")
         return values
 
+    def _decoded(self, accessor: Json, number: int) -> Array:
+        """All values of an accessor: those in its view, else zeros, with its sparse ones in their places."""
+        component = self.integer("componentType", accessor, below=6000)
+        kind = accessor.get("type")
+        if component not in _COMPONENTS or not isinstance(kind, str) or kind not in _WIDTHS:
+            self.fail(f"accessor {number} has the unknown type {kind!r:.20} of {component}")
+        dtype, width, sparse = (
+            np.dtype(_COMPONENTS[component]),
+            _WIDTHS[kind],
+            self.record("sparse", accessor),
+        )
+        if "bufferView" in accessor:
+            count = self.integer("count", accessor, below=2**40)
+            rows = self._rows(accessor, dtype, width, count, f"accessor {number}")
+        else:
+            if not sparse:
+                advice = (
+                    "; it is compressed by Draco: install the package DracoPy" if DRACO in self.used else ""
+                )
+                self.fail(f"accessor {number} has no data{advice}")
+            rows = np.zeros((self.integer("count", accessor, below=_MOST_ZEROS), width))
+        if sparse:
+            indices, values = self.record("indices", sparse), self.record("values", sparse)
+            own = _COMPONENTS.get(self.integer("componentType", indices, below=6000), "<u4")
+            count = self.integer("count", sparse, below=len(rows) + 1)
+            places = self._rows(indices, np.dtype(own), 1, count, f"accessor {number}")[:, 0]
+            if not np.all((places >= 0) & (places < len(rows))):
+                self.fail(f"accessor {number} has sparse values beyond its end")
+            rows[places.astype(np.int64)] = self._rows(values, dtype, width, count, f"accessor {number}")
+        if not np.all(np.isfinite(rows)):
+            self.fail(f"accessor {number} holds values that are not finite")
+        normalised = accessor.get("normalized") is True and dtype.kind != "f"
+        return np.maximum(rows / np.iinfo(dtype).max, -1.0) if normalised else rows
+
+    def _rows(self, place: Json, dtype: np.dtype[Any], width: int, count: int, what: str) -> Array:
+        data, stride = self.view(self.integer("bufferView", place, below=len(self.objects("bufferViews"))))
+        start = self.integer("byteOffset", place, below=max(1, len(data)), default=0)
+        size, stride = dtype.itemsize * width, stride or dtype.itemsize * width
+        if not 0 < count <= self.bytes + len(data):
+            self.fail(
+                f"'count' of {what} is {count}; expected a whole number from 1 to {self.bytes + len(data)}"
+            )
+        if stride < size or start + stride * (count - 1) + size > len(data):
+            self.fail(f"{what} needs {count} elements; its buffer view has only {len(data)} bytes")
+        with np.errstate(invalid="ignore"):  # for values that are not finite
+            return np.ndarray((count, width), dtype, data, start, (stride, dtype.itemsize)).astype(np.float64)
+
+    @property
+    def used(self) -> str:
+        """The extensions that the file uses, as text."""
+        return str(self.json.get("extensionsUsed"))
+
     def view(self, number: int) -> tuple[memoryview, int]:
         """The bytes of a buffer view and the stride between elements, 0 if they are contiguous."""
         view = self.objects("bufferViews")[number]
-        packed = [name for name in self.record("extensions", view) if name.endswith("meshopt_compression")]
-        if packed:
-            self.fail(
-                f"its data are compressed by {packed[0]}; unpack them with: gltfpack -i IN.glb -o OUT.glb -noq -kn"
-            )
         data = self.buffer(self.integer("buffer", view, below=len(self.objects("buffers"))))
         start = self.integer("byteOffset", view, below=len(data) + 1, default=0)
         length = self.integer("byteLength", view, below=len(data) - start + 1)
@@ -145,7 +171,7 @@ class Container:
         said = (
             "its meshes are compressed by Draco: pictures show a mannequin; files are written with the meshes"
         )
-        return (said,) if _DRACO in str(self.json.get("extensionsUsed")) else ()
+        return (said,) if DRACO in self.used else ()
 
     def buffer(self, number: int) -> bytes:
         """The bytes of a buffer, read once: a chunk, a data address or a file beside this one; never from elsewhere."""

@@ -18,7 +18,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.errors import ParseError
-from poise.formats.gltf.container import INDICES, VERTICES, Document, Json
+from poise.formats.gltf.container import INDICES, PICTURES, VERTICES, Document, Json
 from poise.formats.gltf.meshes import normals_of
 from poise.formats.rigs import nearest_rotation
 from poise.geometry import rotations as turning
@@ -27,7 +27,6 @@ from poise.types import Array
 Found = Mapping[str, Any]
 
 _SLOTS = 4  # joints per vertex in a GLB
-_PICTURES = {b"\x89PNG": "image/png", b"\xff\xd8\xff": "image/jpeg"}
 
 
 def dressed(file: Path, found: Found) -> bytes:
@@ -47,7 +46,7 @@ def dressed(file: Path, found: Found) -> bytes:
     for look in looks:
         number = look["picture"]
         data = found[f"picture.{number}"].tobytes() if number >= 0 else b""
-        kind = next((kind for head, kind in _PICTURES.items() if data.startswith(head)), None)
+        kind = next((kind for head, kind in PICTURES.items() if data.startswith(head)), None)
         surface: Json = {"baseColorFactor": look["colour"], "metallicFactor": 0.0, "roughnessFactor": 0.8}
         if kind is not None:
             if number not in pictures:
