@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import poise
+from poise.errors import ParseError
 from poise.formats import read
+from poise.formats.registry import read_character
 from poise.performer import act
 
 
@@ -27,7 +29,11 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 def _warnings(folder: Path, written: dict[str, str], extension: str, change: Callable[[str], str]) -> str:
     for suffix, text in written.items():
         (folder / f"a{suffix}").write_text(change(text) if suffix == extension else text)
-    return " ".join(read(folder / f"a{extension}").origin.warnings)
+    found = read(folder / f"a{extension}").origin.warnings
+    if found:
+        with pytest.raises(ParseError, match="it contradicts itself"):
+            read(folder / f"a{extension}", strict=True)
+    return " ".join(found)
 
 
 def _rows(text: str, header: int, change: Callable[[list[str]], list[str]]) -> str:
@@ -132,3 +138,23 @@ def test_angles_of_amass_files(tmp_path: Path, scale: float, warns: bool) -> Non
     turns = scale * np.random.default_rng(0).normal(scale=0.3, size=(9, 66))
     np.savez(tmp_path / "a.npz", poses=turns, trans=np.zeros((9, 3)), mocap_framerate=60.0, betas=np.zeros(4))
     assert ("are they degrees" in " ".join(read(tmp_path / "a.npz").origin.warnings)) == warns
+
+
+@pytest.mark.parametrize(
+    ("scale", "warning"),
+    [
+        (1.0, None),
+        (100.0, r"the body is 1\d\d m tall, with lengths in m; in cm it would be 1\.\d+ m"),
+        (0.01, "0.01"),
+    ],
+)
+def test_the_height_of_a_glb(tmp_path: Path, scale: float, warning: str | None) -> None:
+    walk = act("walk", seconds=0.2, fps=30)
+    sized = poise.Motion(walk.skeleton.scaled(scale), 30.0, scale * walk.root_positions, walk.rotations)
+    poise.write(sized, tmp_path / "a.glb", mannequin=False)
+    for reader in (read, read_character):
+        found = " ".join(reader(tmp_path / "a.glb").origin.warnings)
+        assert re.search(warning, found) if warning else not found
+    if warning:
+        with pytest.raises(ParseError, match="it contradicts itself: the body is"):
+            read(tmp_path / "a.glb", strict=True)

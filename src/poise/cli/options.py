@@ -114,6 +114,9 @@ class Reading:
     units: Units = None
     keep_first: Annotated[bool, about("Keep the first frame even if it is an added T-pose.")] = False
     up: Up = None
+    strict: Annotated[
+        bool, about("Refuse files that contradict themselves: times, units, frame numbers.")
+    ] = False
 
     @property
     def given(self) -> dict[str, Any]:

@@ -42,7 +42,7 @@ from poise.formats.files import (
 from poise.formats.text import finite_numbers, text_lines, unused_name
 from poise.formats.units import METRES, Unit, choose_unit
 from poise.geometry import rotations
-from poise.motion.motion import Motion
+from poise.motion.motion import Doubt, Motion
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -190,9 +190,9 @@ def _parse_recording(lines: list[str], *, rig: AcclaimRig, path: Path) -> _Recor
     angles = np.concatenate([np.abs(values)[:, is_angle[name]].ravel() for name, values in rows.items()])
     largest = float(angles.max(initial=0.0))
     if radians == 1.0 and largest > 4 * np.pi:
-        warnings.append(f"angles of up to {largest:.3g} radians; are they degrees (:DEGREES)?")
+        warnings.append(Doubt(f"angles of up to {largest:.3g} radians; are they degrees (:DEGREES)?"))
     if radians != 1.0 and len(rows) >= _WHOLE_BODY and 1.0 < largest <= 2 * np.pi:
-        warnings.append(f"all angles are within {largest:.3g} degrees; are they radians (:RADIANS)?")
+        warnings.append(Doubt(f"all angles are within {largest:.3g} degrees; are they radians (:RADIANS)?"))
     missing = [name for name, tokens in freedoms.items() if tokens and name not in channels]
     warnings += [f"the AMC has no values for {', '.join(missing[:5])}; kept at rest"] if missing else []
     fps = None
@@ -220,9 +220,8 @@ def _rows(
         if len(words) == 1 and words[0].isdecimal():
             _check_complete(rows, frames=frames, path=path, line=number)
             if last and words[0] != str(int(last) + 1) and not doubts:
-                doubts.append(
-                    f"frame {last} is followed by {words[0]} (line {number}); rows were read in order"
-                )
+                jump = f"frame {last} is followed by {words[0]} (line {number})"
+                doubts.append(Doubt(f"{jump}; rows were read in order"))
             frames, last = frames + 1, words[0][:18]
             continue
         name, values = words[0], finite_numbers(words[1:], path=path, line=number, what="channels")
@@ -278,7 +277,9 @@ def _motion(
         reason = f"the file's length is {rig.length:g}, and lengths divided by it are inches"
         height = skeleton.height * metres
         doubts = (
-            () if _LEAST_HEIGHT <= height <= _MOST_HEIGHT else (f"that makes the body {height:.3g} m tall",)
+            ()
+            if _LEAST_HEIGHT <= height <= _MOST_HEIGHT
+            else (Doubt(f"that makes the body {height:.3g} m tall"),)
         )
         unit = Unit(next(known, f"{metres:.6g} m"), metres, reason, doubts)
     rate = recording.fps if fps is None else fps

@@ -20,7 +20,7 @@ from poise.errors import ParseError
 from poise.formats.files import existing_file
 from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.geometry import rotations
-from poise.motion.motion import Motion, Origin
+from poise.motion.motion import Doubt, Motion, Origin
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -117,7 +117,7 @@ def read(
     origin = Origin(
         path=str(file), format="amass", units_reason="AMASS is in metres", frames_in_file=len(turns),
         notes=(f"{axis} is up: {why}", reason),
-        warnings=(f"angles of up to {largest:.3g} radians; are they degrees?",) if largest > 4 * np.pi else (),
+        warnings=(Doubt(f"angles of up to {largest:.3g} radians; are they degrees?"),) if largest > 4 * np.pi else (),
     )  # fmt: skip
     rates = (float(np.ravel(found[name])[0]) for name in _RATES if name in found and found[name].size)
     rate = fps or next(rates, None)

@@ -19,7 +19,7 @@ from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.formats.units import choose_unit, metres_per_unit
 from poise.geometry import rotations
-from poise.motion.motion import Motion
+from poise.motion.motion import Doubt, Motion
 from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.roles import SIDES, path
@@ -62,10 +62,10 @@ def read(
     twice = ", ".join(f"{node.name} ({node.order()})" for node in doubled[:5])
     warnings, present = list(header.warnings), len(frames.rotations)
     if doubled:
-        warnings.append(f"joints with a rotation channel twice: {twice}; they were read as written")
+        warnings.append(Doubt(f"joints with a rotation channel twice: {twice}; they were read as written"))
     if present != header.frames:
         warnings.append(
-            f"the file declares {header.frames} frames and holds {present}; all {present} were read"
+            Doubt(f"the file declares {header.frames} frames and holds {present}; all {present} were read")
         )
     stated = header.metres_per_unit if units is None else None
     unit = choose_unit(skeleton, frames.root_positions, units=stated or units)
@@ -81,14 +81,14 @@ def read(
     body = skeleton.scaled(unit.metres)
     motion = Motion(body, rate, frames.root_positions, frames.rotations, file.stem, origin)
     trunk = _trunk_axis(body, motion.root_positions, motion.rotations)
-    doubts = []
+    doubts = list[str]()
     if trunk not in (None, "+Y", "-Y"):
         lies = f"the person lies down, or {trunk} is up here (then give up={trunk!r})"
         doubts.append(f"the trunk points along {trunk}: {lies}")
     leg, height = leg_length(body), float(np.median(motion.root_positions[:, 1]))
     if leg > 0.0 and height >= _HIGH * leg:
         same = "do positions and offsets have the same unit?"
-        doubts.append(f"the hips are {height:.3g} m high on legs of {leg:.3g} m: {same}")
+        doubts.append(Doubt(f"the hips are {height:.3g} m high on legs of {leg:.3g} m: {same}"))
     if doubts:
         motion = replace(motion, origin=replace(origin, warnings=(*origin.warnings, *doubts)))
     return motion if keep_first else without_added_tpose(motion)

@@ -18,6 +18,7 @@ from jaxtyping import Float, Int
 from poise.errors import ParseError
 from poise.formats.text import NumberRows, finite_number, unique_names
 from poise.geometry import rotations
+from poise.motion.motion import Doubt
 from poise.types import Array
 
 MOST_JOINTS = 10_000
@@ -414,7 +415,7 @@ class _Table:
         scaled = [node.name for node in self._nodes if node.columns("scale")]
         warnings = [f"scale channels are not used (joints: {', '.join(scaled[:5])})"] if scaled else []
         if len(self._nodes) >= _WHOLE_BODY and 1.0 < self._widest <= 2 * np.pi:
-            warnings.append(f"all angles are within {self._widest:.3g} degrees; are they radians?")
+            warnings.append(Doubt(f"all angles are within {self._widest:.3g} degrees; are they radians?"))
         first = 0
         while first + 1 < self._chain:
             # The root is replaced by its only child if the child moves within it, or if it stays at the origin.

@@ -24,6 +24,7 @@ from poise.formats.laboratory import UP_AXES, chosen_up, matrix_y_up_from, state
 from poise.formats.text import unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
+from poise.motion.motion import Doubt
 from poise.types import Array
 
 _UNLABELLED = "*"
@@ -66,7 +67,7 @@ def read(
         group = {name: {"value": value.tolist()} for name, value in arrays.items()}
         data = {"points": points, "meta_points": {"residuals": residuals[None]}}
         content = {"parameters": {"POINT": group}, "data": data}
-        oddities = (f"the file is not valid C3D ({error.message}); its points were read anyway",)
+        oddities = (Doubt(f"the file is not valid C3D ({error.message}); its points were read anyway"),)
     labels = _labels(content)
     kept, warnings = _kept_points(content, labels, keep_unlabelled=keep_unlabelled)
     if not kept:

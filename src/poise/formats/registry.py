@@ -22,11 +22,14 @@ import numpy as np
 from poise.bounds import FARTHEST, checked_rate
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.formats.files import existing_file
+from poise.formats.units import choose_unit
 from poise.geometry.rotations import IDENTITY
 from poise.motion.markers import Markers
-from poise.motion.motion import Motion
+from poise.motion.motion import Doubt, Motion
 from poise.registry import Registry
+from poise.skeleton.measure import standing_height
 
+_HEIGHTS, _LEAST_JOINTS = (0.3, 4.0), 10  # metres: of a character or a clip with so many joints
 _HEAD_BYTES = 4096  # enough to recognise a format, including leading comments
 
 
@@ -135,12 +138,14 @@ def each_animation(path: Path) -> list[Path]:
     return [Path(f"{path}#{name}") for name in names] if len(names) > 1 else [path]
 
 
-def read(path: str | os.PathLike[str], *, format: str | None = None, **options: Any) -> Motion | Markers:
+def read(
+    path: str | os.PathLike[str], *, format: str | None = None, strict: bool = False, **options: Any
+) -> Motion | Markers:
     """Read a motion or a marker recording from a file of any known format.
 
     The format is the one given, else recognised by content, else by extension. Of a file with several animations,
     `character.glb#run` selects the one called run. `options` go to the format's reader (BVH: `units`, `keep_first`);
-    an unknown one is an error.
+    an unknown one is an error. With `strict`, a file that contradicts itself (`Doubt` among its warnings) is refused.
     """
     file, animation = animation_of(path)
     options = options if animation is None else {"animation": animation, **options}
@@ -150,7 +155,10 @@ def read(path: str | os.PathLike[str], *, format: str | None = None, **options: 
     by_extension = _by_extension(file)
     if format is None and by_extension not in (None, chosen):
         note = f"the extension {file.suffix} does not match the content; read as {chosen.name}"
-        value = replace(value, origin=replace(value.origin, warnings=(*value.origin.warnings, note)))
+        value = _with_doubt(value, note)
+    doubts = [warning for warning in value.origin.warnings if isinstance(warning, Doubt)]
+    if strict and doubts:
+        raise ParseError(f"it contradicts itself: {'; '.join(doubts)}", path=file)
     return value
 
 
@@ -213,6 +221,18 @@ def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
             f"places must be within {FARTHEST / 1000:g} km; got {farthest / 1000:g} km in {value.origin.units}",
             path=file,
         )
+    if isinstance(value, Motion) and len(value.skeleton) >= _LEAST_JOINTS:
+        tall, metres = standing_height(value.skeleton), value.origin.metres_per_unit
+        doubted = any(
+            isinstance(warning, Doubt) and ("tall" in warning or "height" in warning)
+            for warning in value.origin.warnings
+        )
+        if tall > 0.0 and not _HEIGHTS[0] <= tall <= _HEIGHTS[1] and not doubted:
+            likely = choose_unit(value.skeleton.scaled(1.0 / metres), value.root_positions / metres)
+            makes = f"in {likely.name} it would be {tall / metres * likely.metres:.3g} m"
+            fits = _HEIGHTS[0] <= tall / metres * likely.metres <= _HEIGHTS[1]
+            here = f"the body is {tall:.3g} m tall, with lengths in {value.origin.units}"
+            value = _with_doubt(value, f"{here}; {makes}" if fits else here)
     return value
 
 
@@ -224,6 +244,10 @@ def read_motion(motion: Motion | str | os.PathLike[str], **options: Any) -> Moti
     if not isinstance(value, Motion):
         raise InvalidValueError(f"expected a motion or a motion file; got {type(value).__name__}")
     return value
+
+
+def _with_doubt(value: Motion | Markers, doubt: str) -> Motion | Markers:
+    return replace(value, origin=replace(value.origin, warnings=(*value.origin.warnings, Doubt(doubt))))
 
 
 def write(

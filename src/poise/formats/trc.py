@@ -24,6 +24,7 @@ from poise.formats.laboratory import chosen_up, stated_unit, y_up
 from poise.formats.text import finite_numbers, is_number_word, numbers, text_lines, unique_names
 from poise.formats.units import metres_per_unit
 from poise.motion.markers import Markers
+from poise.motion.motion import Doubt
 from poise.types import Array
 
 _HEADER_LINES = 5
@@ -157,7 +158,7 @@ def _cells(line: str) -> list[str]:
 
 def _doubts(
     header: _TrcHeader, lines: list[str], points: Float[Array, "frames markers 3"], unit: str
-) -> Iterator[str]:
+) -> Iterator[Doubt]:
     """Warnings where the header's counts and rate, or the unit, differ from the content."""
     pairs = (
         ("nummarkers", len(header.labels), "markers are named"),
@@ -165,7 +166,7 @@ def _doubts(
     )
     for name, count, what in pairs:
         if (number := header.number(name)) is not None and number != count:
-            yield f"the header's {name} is {number:g} but {count} {what}"
+            yield Doubt(f"the header's {name} is {number:g} but {count} {what}")
     cells = [_cells(line)[:2] for line in lines[_HEADER_LINES:] if line.strip()]
     frames, times = (
         np.array([float(row[k]) if len(row) > k and is_number_word(row[k]) else np.nan for row in cells])
@@ -176,16 +177,24 @@ def _doubts(
         odd = jumps != np.median(jumps)
         if np.any(steps <= 0):
             row = int(np.argmax(steps <= 0)) + 2
-            yield f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s"
+            yield Doubt(
+                f"the times do not increase: row {row} has {times[row - 1]:g} s after {times[row - 2]:g} s"
+            )
         elif not np.isnan(frames).any() and np.any(odd):
             row = int(np.argmax(odd)) + 2
-            yield f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}"
+            yield Doubt(
+                f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}"
+            )
         elif abs((own := 1.0 / np.median(steps)) / header.rate - 1.0) > _SAME_RATE:
-            yield f"the header's rate is {header.rate:g} Hz, which was used, but the times are {own:.4g} Hz"
+            yield Doubt(
+                f"the header's rate is {header.rate:g} Hz, which was used, but the times are {own:.4g} Hz"
+            )
     counts = Counter(label.strip() for label in _cells(lines[3])[2:] if label.strip())
     if twice := [label for label, count in counts.items() if count > 1]:
-        yield f"labels that are there twice: {', '.join(twice[:5])}; the later ones got numbers"
+        yield Doubt(f"labels that are there twice: {', '.join(twice[:5])}; the later ones got numbers")
     spans = np.nanmax(points, axis=1, initial=-np.inf) - np.nanmin(points, axis=1, initial=np.inf)
     span = float(np.max(np.where(np.isfinite(spans), spans, 0.0), initial=0.0))
     if points.shape[1] >= 3 and not _SIZES[0] <= span <= _SIZES[1]:
-        yield f"the markers are {span:.2g} m apart; is the file's unit, {unit}, right (units= overrides it)?"
+        yield Doubt(
+            f"the markers are {span:.2g} m apart; is the file's unit, {unit}, right (units= overrides it)?"
+        )

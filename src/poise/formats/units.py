@@ -11,7 +11,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.errors import InvalidValueError, UnknownNameError
-from poise.motion.motion import Origin
+from poise.motion.motion import Doubt, Origin
 from poise.skeleton.measure import standing_height
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
@@ -87,7 +87,7 @@ def choose_unit(
     )
     metres, title = height * METRES[name], "CMU's unit (2.54/0.45 cm)" if name == "cmu" else name
     doubt = f"no usual unit gives a person's height: {metres:.3g} m in {title} is the nearest (units= overrides it)"
-    doubts = () if _SHORTEST <= metres <= _TALLEST else (doubt,)
+    doubts = () if _SHORTEST <= metres <= _TALLEST else (Doubt(doubt),)
     return Unit(name, METRES[name], f"{measure}, which is {metres:.2f} m in {title}", doubts)
 
 

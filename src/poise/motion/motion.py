@@ -19,6 +19,12 @@ from poise.types import Array
 SEPARATOR = "; "  # between credits, in files that have one line for them
 
 
+class Doubt(str):
+    """A warning that a file contradicts itself, or cannot mean what it says: it is refused if read strictly."""
+
+    __slots__ = ()
+
+
 @dataclass(frozen=True)
 class Origin:
     """The source of a motion and what its reader inferred; every inference is recorded here."""
@@ -33,6 +39,7 @@ class Origin:
     notes: tuple[str, ...] = ()
     """Decisions without doubt, such as which axis was up."""
     warnings: tuple[str, ...] = ()
+    """What to check in the file; a `Doubt` if it contradicts itself."""
     character: str = ""
     """The file of the character with this skeleton, including its mesh; a GLB or VRM is written into it."""
     credits: tuple[str, ...] = ()
