@@ -113,7 +113,6 @@ def test_the_name_of_the_output_is_checked_before_any_work(
         "new.xyz": "no file format for the extension '.xyz'; known: .",
         "new.blend": "use GLB, which the programs that use .blend files export and import",
         "new.gltf": "Poise writes glTF as one binary file: name it new.glb",
-        "new.npz": "Poise cannot write amass files",
     }
     if not EARLY[command]:
         says["new.c3d"] = "c3d files hold markers, and this is a motion; valid: .bvh"

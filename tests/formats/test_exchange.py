@@ -385,7 +385,7 @@ def test_a_rig_whose_bones_hang_in_a_circle_is_not_hung_again() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "instead"), [("me.blend", "GLB"), ("take.csv", "C3D"), ("take.mvnx", "BVH")]
+    ("name", "instead"), [("me.blend", "GLB"), ("take.tsv", "C3D"), ("take.mvnx", "BVH")]
 )
 def test_files_of_other_programs_are_told_what_to_use(tmp_path: Path, name: str, instead: str) -> None:
     (tmp_path / name).write_bytes(b"something")

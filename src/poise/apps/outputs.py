@@ -76,7 +76,7 @@ def save(
         return target
     if extension in pictures:
         return draw(shown, target, progress=progress, **options)
-    if extension not in (motions := extensions()):
+    if extension not in (motions := extensions(written=True)):
         raise unknown_extension(target, (*motions, *pictures))
     make_folder(target.parent)
     return write(shown, target, **options)
@@ -143,6 +143,6 @@ def _shown(value: Any) -> Any:
 
 def check_model_name(path: Path) -> Path:
     """Return the path for a model; raise if its extension is that of a motion or a picture."""
-    if path.suffix.lower() in (*extensions(), *STILLS, *ANIMATIONS):
+    if path.suffix.lower() in (*extensions(written=True), *STILLS, *ANIMATIONS):
         raise InvalidValueError(f"{path.name} is not a name for a model file; call it {path.stem}.poise")
     return path

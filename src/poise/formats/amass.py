@@ -12,15 +12,18 @@ import zipfile
 import zlib
 from collections.abc import Mapping
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 
-from poise.errors import ParseError
-from poise.formats.files import existing_file
+from poise.errors import InvalidValueError, ParseError
+from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
 from poise.geometry import rotations
+from poise.motion.carrying import carried, check_person
 from poise.motion.motion import Doubt, Motion, Origin
+from poise.motion.world import joint_positions
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
@@ -127,6 +130,35 @@ def read(
         skeleton, rate, rotations.rotate(turn, places), rotations.continuous(quaternions),
         name=file.stem, origin=origin,
     )  # fmt: skip
+
+
+def write(motion: Motion, path: str | os.PathLike[str]) -> None:
+    """Write a person's motion as AMASS has it, Z up, for the 22 joints of SMPL's body of average shape (zero `betas`).
+
+    A motion of other joints is transferred by roles, its travel scaled to that body; `trans` is the pelvis. The motion
+    itself, of any joints, is there too: `joint_names`, `joint_parents`, `joint_offsets`, `joint_positions` (in the
+    world, metres, Y up) and `joint_rotations` (wxyz, relative to the parent).
+    """
+    if not isinstance(motion, Motion) or len(motion) == 0:
+        raise InvalidValueError(f"an .npz file holds a motion of a skeleton; got {motion!r:.60}")
+    own, body, names = motion.skeleton, motion, tuple(_BODY)
+    if own.names[: len(names)] != names:
+        check_person(motion)
+        offsets = _STATURE * np.array([offset for _, offset in _BODY.values()])
+        parents = [names.index(parent) if parent else -1 for parent, _ in _BODY.values()]
+        body = carried(motion, Skeleton(names, np.array(parents), offsets, ("ZYX",) * len(names)))
+    turn = rotations.conjugate(rotations.quaternion_from_matrix(matrix_y_up_from("+Z")[None])[0])
+    turns = body.rotations[:, : len(names)].copy()
+    turns[:, 0] = rotations.multiply(turn, turns[:, 0])
+    arrays: dict[str, Any] = {
+        "poses": rotations.expmap_from_quaternion(turns).reshape(len(motion), -1),
+        "trans": rotations.rotate(turn, body.root_positions), "mocap_framerate": np.array(motion.fps),
+        "betas": np.zeros(16), "gender": np.array("neutral"), "joint_names": np.array(own.names),
+        "joint_parents": own.parents, "joint_offsets": own.offsets,
+        "joint_positions": joint_positions(motion), "joint_rotations": motion.rotations,
+    }  # fmt: skip
+    with replacing(path, "wb") as file:
+        np.savez(file, **arrays)
 
 
 def _arrays(file: Path, names: tuple[str, ...]) -> dict[str, Array]:

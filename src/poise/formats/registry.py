@@ -47,6 +47,8 @@ class Format:
     write: Function | None = None
     markers: bool = False
     """Whether it stores marker recordings."""
+    only_written: bool = False
+    """Whether it is for other programs, and Poise does not read it."""
     module: str = ""
     """The module with its functions, imported when first needed."""
 
@@ -72,6 +74,7 @@ _OWN: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "usd": (".usd .usda .usdc .usdz", lambda head: head.startswith((b"PXR-USDC", b"#usda"))),
     "amass": (".npz", lambda _head: False),
     "mot": (".mot", lambda _head: False),
+    "csv": (".csv", lambda _head: False),
 }
 _INSTEAD = {
     "GLB": (".blend", ".ma", ".mb", ".max", ".c4d", ".dae", ".obj", ".ply", ".stl", ".3ds", ".pmx", ".vmd"),
@@ -79,7 +82,8 @@ _INSTEAD = {
     "C3D": (".csv", ".tsv", ".tak", ".vsk", ".x2d", ".qtm", ".mat", ".cap"),
 }  # files of other programs, with formats that those programs can write and Poise reads
 FORMATS: Registry[Format] = Registry("file format", {
-    name: Format(name, tuple(names.split()), sniff, markers=name in ("c3d", "trc"), module=f"poise.formats.{name}")
+    name: Format(name, tuple(names.split()), sniff, markers=name in ("c3d", "trc"), only_written=name == "csv",
+        module=f"poise.formats.{name}")
     for name, (names, sniff) in _OWN.items()
 })  # fmt: skip
 SKINS: Registry[Callable[..., Any]] = Registry(
@@ -103,9 +107,10 @@ def register_format(format: Format) -> None:
     FORMATS.register(format.name, format)
 
 
-def extensions(*, markers: bool | None = None) -> tuple[str, ...]:
-    """The extensions of all formats, or only of those with or without markers."""
-    chosen = [known for known in FORMATS.values() if markers in (None, known.markers)]
+def extensions(*, markers: bool | None = None, written: bool = False) -> tuple[str, ...]:
+    """The extensions of all formats that are read, or also of those only `written`; with or without markers."""
+    listed = [known for known in FORMATS.values() if written or not known.only_written]
+    chosen = [known for known in listed if markers in (None, known.markers)]
     return tuple(extension for known in chosen for extension in known.extensions)
 
 
@@ -282,7 +287,7 @@ def check_output(path: Path, *, markers: bool | None = None, besides: Sequence[s
 def _written(*, markers: bool | None = None) -> tuple[str, ...]:
     return tuple(
         extension
-        for extension in extensions(markers=markers)
+        for extension in extensions(markers=markers, written=True)
         if (known := _by_extension(Path(f"x{extension}"))) and known.function("write")
     )
 
@@ -315,7 +320,8 @@ def glb_of_character(path: Path) -> bytes:
 def _by_content(path: Path) -> Format | None:
     with path.open("rb") as file:
         head = file.read(_HEAD_BYTES)
-    return FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
+    found = FORMATS.first(lambda known: known.sniff(head)) or _by_extension(path)
+    return None if found is None or found.only_written else found
 
 
 def _recognise(path: Path) -> Format:

@@ -226,7 +226,7 @@ class Document:
 
     nodes: list[Json] = field(default_factory=list)
     roots: list[int] = field(default_factory=list)
-    parts: dict[str, list[Json]] = field(default_factory=dict)
+    parts: dict[str, Any] = field(default_factory=dict)
     accessors: list[Json] = field(default_factory=list)
     views: list[Json] = field(default_factory=list)
     binary: bytearray = field(default_factory=bytearray)

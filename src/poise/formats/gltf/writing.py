@@ -12,15 +12,19 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, SkeletonError
 from poise.formats.files import existing_file, replacing
 from poise.formats.gltf.container import INDICES, VERTICES, Document, Json, credited, glb_of
-from poise.formats.gltf.reading import GltfRig, open_rig
+from poise.formats.gltf.reading import ROLE_OF_BONE, GltfRig, open_rig
 from poise.formats.registry import SKINS
 from poise.formats.rigs import nearest_rotation, rest_places
 from poise.geometry import rotations as turning
+from poise.motion.carrying import check_person
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.roles import subtree
 from poise.skeleton.skeleton import Pose
 from poise.types import Array
 
+_ANIMATION = "VRMC_vrm_animation"
 _STILL_RADIANS = 1e-7  # smaller changes are not animated
 _STILL = 1e-6  # metres, and quaternion components: smaller deviations from a node's pose are not animated
 
@@ -30,7 +34,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
 
     The motion of a character with a mesh is written into the character's own file. Otherwise, with a mannequin, the
     nodes are in the first pose and only moving joints are animated; without one the file has the bare skeleton in its
-    rest pose and its animation.
+    rest pose and its animation. A VRMA has the joints from the pelvis on, in a T-pose, with their animation.
     """
     if not isinstance(value, Motion | Pose):
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
@@ -38,8 +42,10 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
     if len(motion) == 0:
         raise InvalidValueError("a motion without frames cannot be written as GLB")
     target = check_name(Path(path))
-    if motion.origin.character and mannequin:
+    if motion.origin.character and mannequin and target.suffix.lower() != ".vrma":
         content = glb_with(motion, existing_file(motion.origin.character))
+    elif target.suffix.lower() == ".vrma":
+        content = _vrma(motion)
     elif target.suffix.lower() == ".vrm":
         raise InvalidValueError(
             f"a VRM is a character's own file; transfer the motion to one, such as avatar.vrm, to write {target.name}",
@@ -71,7 +77,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
 
 def check_name(path: Path) -> Path:
     """Return the path if it is the name of a binary file; raise otherwise."""
-    if path.suffix.lower() not in (".glb", ".vrm"):
+    if path.suffix.lower() not in (".glb", ".vrm", ".vrma"):
         raise InvalidValueError(
             f"Poise writes glTF as one binary file: name it {path.with_suffix('.glb').name}"
         )
@@ -123,11 +129,16 @@ def _add_animation(document: Document, motion: Motion, *, rest: bool) -> None:
     if len(motion) == 1 and not rest:
         return
     turns = turning.continuous(turning.normalize(motion.rotations))
-    times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
     base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)  # the pose of the nodes
     moving = np.flatnonzero(turning.geodesic_distance(turns, base).max(axis=0) > _STILL_RADIANS).tolist()
     tracks = [(0, "translation", motion.root_positions)]
     tracks += [(joint, "rotation", _xyzw(turns[:, joint])) for joint in moving]
+    _add_tracks(document, motion, tracks)
+
+
+def _add_tracks(document: Document, motion: Motion, tracks: list[tuple[int, str, Array]]) -> None:
+    """Add an animation with keys at every frame: nodes, properties and values."""
+    times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
     channels, samplers = [], []
     for number, (node, path, values) in enumerate(tracks):
         kind = "VEC3" if path == "translation" else "VEC4"
@@ -145,6 +156,41 @@ def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
 def _floats(values: Float[Array, "n"]) -> list[float]:
     """Numbers with single-precision digits, which every reader keeps."""
     return [float(str(np.float32(value))) for value in values]
+
+
+def _vrma(motion: Motion) -> bytes:
+    """A VRM animation (VRMC_vrm_animation-1.0): the person's bones by role, standing in a T-pose at rest."""
+    check_person(motion)
+    skeleton, document = motion.skeleton, Document()
+    neutral, (places, turns) = neutral_pose(skeleton, motion.rotations), joint_transforms(motion)
+    joints = subtree(skeleton, skeleton.index("pelvis"))
+    number = {joint: node for node, joint in enumerate(joints)}
+    rest = turning.quaternion_from_matrix(neutral.world)
+    for joint in joints:
+        place, turn = neutral.positions[joint], rest[joint]
+        if joint != joints[0]:
+            place, turn = skeleton.offsets[joint], neutral.rotations[joint]
+        node: Json = {
+            "name": skeleton.names[joint],
+            "translation": _floats(place),
+            "rotation": _floats(_xyzw(turn)),
+        }
+        below = [number[child] for child in skeleton.children[joint]]
+        document.nodes.append(node | ({"children": below} if below else {}))
+    document.roots.append(0)
+    tracks = [(number[joint], motion.rotations[:, joint]) for joint in joints[1:]]
+    tracks.insert(0, (0, turning.quaternion_from_matrix(turns[:, joints[0]])))
+    values = [(0, "translation", places[:, joints[0]])]
+    values += [
+        (node, "rotation", _xyzw(turning.continuous(turning.normalize(turn)))) for node, turn in tracks
+    ]
+    _add_tracks(document, motion, values)
+    bones = {bone: role for bone, role in ROLE_OF_BONE.items() if role in skeleton.roles}
+    bones |= {"chest": "chest"} if "chest" in skeleton.roles else {}
+    human = {bone: {"node": number[skeleton.index(role)]} for bone, role in bones.items()}
+    document.parts["extensionsUsed"] = [_ANIMATION]
+    document.parts["extensions"] = {_ANIMATION: {"specVersion": "1.0", "humanoid": {"humanBones": human}}}
+    return document.glb({}, motion.origin.credits)
 
 
 # --- a motion in a character's own file ------------------------------------------------------------------------------
