@@ -109,6 +109,8 @@ def test_points_computed_by_a_model_are_no_markers() -> None:
         "LeftHipCenterGamage",
     ]
     assert computed_points([*real, *axes, *others]) == [*axes, *others]
+    assert computed_points([*LABELS["CODA"], "L.Hip", "R.Hip"]) == ["L.Hip", "R.Hip"]
+    assert computed_points([*LABELS["Helen Hayes"], "L.Hip", "R.Hip"]) == []  # markers on the trochanters
     assert computed_points(["LTOP", "LFEA", *real]) == []  # markers, since no origin goes with them
 
 

@@ -105,8 +105,10 @@ def recognised(labels: Sequence[str]) -> MarkerSet | None:
 
 def computed_points(labels: Sequence[str]) -> list[str]:
     """The labels that are no markers but outputs of a model: segments' axes, joint centres, centres of mass."""
-    names, found = {plain(label) for label in labels}, []
+    names, found, own = {plain(label) for label in labels}, [], recognised(labels)
     for label in labels:
+        if own is not None and own.place(label) is not None:
+            continue  # another set's joint centre may be this one's marker, such as R.Hip
         name = plain(label)
         for one in marker_sets():
             stems = (stem for stem in one.axes if name[-1:] in tuple("OALP") and fnmatchcase(name[:-1], stem))
