@@ -137,6 +137,7 @@ def recover(
     free_root: bool = False,
 ) -> Recovered:
     """Evaluate one clip with a learned method; a failed frame is counted, never left out."""
+    method.fps = None if independent else clip.fps
     space, answer = method.set_up(clip.skeleton, names, "solved" if free_root else "given")
     handles = space.handles(names)
     targets = targets_of(clip, handles)
@@ -304,7 +305,10 @@ PROTOCOL = Protocol(
     _run,
     _draw,
     figures={"accuracy": "accuracy_figure", "figure6": "errors_figure", "table1": "time_figure"},
-    methods=(*METHODS, "gaussian-N", "huang2017-N", "style", "grochow2004", "local", "any kind of model"),
+    methods=(
+        *(*METHODS, "gaussian-N", "huang2017-N", "style", "grochow2004", "grochow2004-tracked", "local"),
+        "any kind of model",
+    ),
     Options=HandlesOptions,
     untrained=UNTRAINED,
 )

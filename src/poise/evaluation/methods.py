@@ -21,7 +21,7 @@ from poise.priors.poses import handle_positions
 from poise.priors.predicting import in_root_frame
 from poise.priors.prior import Prior
 from poise.priors.registry import learnable
-from poise.priors.style.prior import StylePrior
+from poise.priors.style.prior import PUBLISHED, StylePrior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -32,6 +32,8 @@ from poise.solvers.solution import Status
 from poise.solvers.solve import Solver
 from poise.types import Array, NamedProgress
 
+TRACKED = "-tracked"
+"""Of grochow2004: with the velocities and accelerations since the previous frames."""
 Answer = Callable[[Float[Array, "size"], Float[Array, "handles 3"]], Float[Array, "size"]]
 Learner = Callable[[Sequence[Motion]], Prior]
 Measured = Callable[[Learner, Sequence[Fold]], Mapping[str, float]]
@@ -44,6 +46,9 @@ STYLE = EXPERTS["style"]
 class Method(Protocol):
     """Learns once from training clips, then is set up per test clip."""
 
+    fps: float | None
+    """The frame rate of the clip it is set up for; None if every frame is by itself."""
+
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         """Learn; return its pose space."""
         ...
@@ -55,6 +60,8 @@ class Method(Protocol):
 
 class Nearest:
     """The training frame with the closest handles, unchanged."""
+
+    fps: float | None = None
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
         self._space, self._maps = training_poses(train)
@@ -75,6 +82,8 @@ class Nearest:
 
 class RegressionMethod:
     """The paper's baseline: Gaussian-process regression from handles to poses on a few samples, without IK."""
+
+    fps: float | None = None
 
     def __init__(self, samples: int) -> None:
         self._samples = samples
@@ -102,8 +111,11 @@ class RegressionMethod:
 class Solved:
     """A solver with a learned prior, or a classic one that starts from the mean pose of the data."""
 
-    def __init__(self, method: str | None, learner: Learner | None = None) -> None:
-        self._method, self._learner = method, learner
+    fps: float | None = None
+
+    def __init__(self, method: str | None, learner: Learner | None = None, *, moving: bool = False) -> None:
+        """`moving` methods use the velocities and accelerations since the previous frames."""
+        self._method, self._learner, self._moving = method, learner, moving
         self.prior: Prior | None = None
         self._space: PoseSpace | None = None
 
@@ -121,11 +133,16 @@ class Solved:
         else:
             model = UniversalPrior(skeleton).space if self._space is None else self._space.on_body(skeleton)
         constraints = [Position(handle, (0.0, 0.0, 0.0)) for handle in handles]
-        solver = Solver(model, constraints, root=root, method=self._method, settings=Settings())
+        fps, before = self.fps if self._moving else None, list[Array]()
+        solver = Solver(model, constraints, root=root, method=self._method, settings=Settings(), fps=fps)
 
         def answer(start: Array, targets: Array) -> Array:
             """The solved pose; NaN if the solver has none, so that it counts as a failure."""
-            solution = solver.solve(start, targets=targets)
+            if before and not np.array_equal(start[ROOT_SIZE:], before[0][ROOT_SIZE:]):
+                before.clear()  # the start is not the previous frame
+            solution = solver.solve(start, targets=targets, before=before)
+            if fps is not None:
+                before[:] = [solution.q, *before[:1]]
             return np.full_like(solution.q, np.nan) if solution.status is Status.BROKEN else solution.q
 
         return solver.space, answer
@@ -135,7 +152,8 @@ def method_named(name: str) -> Method:
     """The method of this name; every kind of prior is one, and `gaussian-N` takes any number of clusters."""
     if name in METHODS:
         return METHODS[name]()
-    return Solved(None, learner_named(name, others=METHODS))
+    learner = learner_named(PUBLISHED if name == PUBLISHED + TRACKED else name, others=METHODS)
+    return Solved(None, learner, moving=name == PUBLISHED + TRACKED)
 
 
 def learner_named(name: str, *, protocol: str = "", others: Iterable[str] = ()) -> Learner:
@@ -167,7 +185,7 @@ def rows_by_method(
 
 LEARNERS: dict[str, Learner] = {
     "style": partial(StylePrior.learn, **STYLE),
-    "grochow2004": partial(StylePrior.learn, method="grochow2004"),
+    PUBLISHED: partial(StylePrior.learn, method=PUBLISHED),
     "huang2017": partial(GaussianPrior.learn, clusters=100, method="huang2017"),
     "universal": lambda _: UniversalPrior.of_people(),
     "auto": lambda train: AutoPrior.learn(train) if train else UniversalPrior.of_people(),

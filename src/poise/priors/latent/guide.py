@@ -87,7 +87,7 @@ class LatentGuide(Guide):
 
     def __init__(self, prior: LatentPrior, handles: Handles, fps: float | None) -> None:
         model, maps = prior.model, prior.mean.size
-        self.prior, self.space, self._fps = prior, prior.space, fps
+        self.prior, self.space, self.fps = prior, prior.space, fps
         self._latents = model.active_latents
         self._poses = model.predict(self._latents)[:, :maps]
         recorded = model.mean[:maps] + model.outputs[:, :maps]
@@ -105,16 +105,17 @@ class LatentGuide(Guide):
         self.together, self._same_basin = SAME_PLACE * smooth, SAME_BASIN * fine
 
     def method(self, root: str) -> str:
-        """The prior's own for a given root."""
-        return self.prior.solving if root == "given" else super().method(root)
+        """The prior's own."""
+        del root
+        return self.prior.solving
 
     def ask(self, asked: Asked) -> None:
         """Use the previous frames and handle positions relative to a given root."""
-        known = 0 if self._fps is None else min(len(asked.before), 2)
+        known = 0 if self.fps is None else min(len(asked.before), 2)
         if not known == self._known == 0:
             self._known = known
             if known not in self._stages:
-                self._stages[known] = self.prior.observed(fps=self._fps, known=known)
+                self._stages[known] = self.prior.observed(fps=self.fps, known=known)
             stages, whole = self._stages[known], float(self.prior.model.features.dimension)
             # Velocities that a frame does not show are the expected ones: no misfit, but they count in D (Eq. 3).
             observed = stages[-1].frame(asked.before)
