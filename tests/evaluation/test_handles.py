@@ -34,6 +34,7 @@ class Unreliable:
     """Answers with its start, but on some frames with nothing usable."""
 
     broken: Sequence[int]
+    fps: float | None = None
     _inner: Solved = field(default_factory=lambda: Solved("dls"))
 
     def learn(self, train: Sequence[Motion]) -> PoseSpace:
