@@ -177,6 +177,8 @@ def test_other_constraints_are_refused(model: poise.GaussianPrior, given: object
 @pytest.mark.usefixtures("unchecked_shapes")
 def test_what_is_not_a_model_is_refused() -> None:
     with pytest.raises(poise.PoiseError, match="must be a learned prior"):
+        poise.solve(object(), {"right_hand": HAND})
+    with pytest.raises(poise.PoiseError, match=r"walk\.poise"):
         poise.solve("walk.poise", {"right_hand": HAND})
 
 

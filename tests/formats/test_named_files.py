@@ -216,7 +216,9 @@ def test_a_usd_file_may_be_made_of_layers_in_folders_below(folder: Path) -> None
     pytest.importorskip("pxr")
     (folder / "parts").mkdir()
     _usd(folder / "parts" / "hero.usda", picture="../coat.png")
-    (folder / "all.usda").write_text("#usda 1.0\n(\n  subLayers = [@parts/hero.usda@]\n)\n")
+    (folder / "all.usda").write_text(
+        "#usda 1.0\n(\n  metersPerUnit = 1\n  subLayers = [@parts/hero.usda@]\n)\n"
+    )
     assert b" its own" in glb_of_character(folder / "all.usda")
     assert not poise.read(folder / "all.usda").origin.warnings
 

@@ -29,7 +29,7 @@ MOTIONS = [
     (".glb", {"mannequin": False}),
 ]
 MARKERS = [(extension, {"units": unit}) for extension in (".c3d", ".trc") for unit in ("m", "cm", "mm")]
-ELSEWHERE = {"mot"}  # needs a model of OpenSim: tests/formats/test_mot.py
+ELSEWHERE = {"mot", "amass", "csv", "vrma"}  # for people only: tests/formats/test_mot.py and test_arrays.py
 PACKAGES = {".usda": "pxr", ".usdc": "pxr", ".usdz": "pxr", ".c3d": "ezc3d"}
 
 

@@ -30,6 +30,7 @@ from poise.registry import Registry
 from poise.skeleton.measure import standing_height
 
 _HEIGHTS, _LEAST_JOINTS = (0.3, 4.0), 10  # metres: of a character or a clip with so many joints
+_SURE_UNITS = ("given", "the exponents of the root's offset state it")  # for bodies of any size
 _HEAD_BYTES = 4096  # enough to recognise a format, including leading comments
 
 
@@ -226,7 +227,10 @@ def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
             f"places must be within {FARTHEST / 1000:g} km; got {farthest / 1000:g} km in {value.origin.units}",
             path=file,
         )
-    if isinstance(value, Motion) and len(value.skeleton) >= _LEAST_JOINTS:
+    if (
+        isinstance(value, Motion) and len(value.skeleton) >= _LEAST_JOINTS
+        and value.origin.units_reason not in _SURE_UNITS
+    ):  # fmt: skip
         tall, metres = standing_height(value.skeleton), value.origin.metres_per_unit
         doubted = any(
             isinstance(warning, Doubt) and ("tall" in warning or "height" in warning)

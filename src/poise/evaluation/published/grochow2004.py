@@ -44,7 +44,7 @@ def sqp(problem: Problem, guide_of: Callable[[str], Guide]) -> ReferenceRun:
     return ReferenceRun(guide_of("a style"), problem, SQP)
 
 
-class Style:
+class AnnealedStyle:
     """L_IK of one style (Eq. 3), under each of its models, from the annealed one to its own."""
 
     def __init__(self, guide: Any) -> None:
@@ -111,13 +111,13 @@ class ReferenceRun:
 
     def __init__(self, guide: Guide, problem: Problem, method: str) -> None:
         self.guide, self.problem, self.method, self.loss = guide, problem, method, np.inf
-        self._parts: list[tuple[float, Style, Chart | None]]
+        self._parts: list[tuple[float, AnnealedStyle, Chart | None]]
         if hasattr(guide, "shared"):
             origin = np.concatenate([np.zeros(3), [1.0], np.zeros(problem.space.size - 4)])
             parts = guide.shared(guide.resumed(problem.start(origin), problem.targets))
-            self._parts = [(weight, Style(part), chart) for weight, part, chart, _ in parts]
+            self._parts = [(weight, AnnealedStyle(part), chart) for weight, part, chart, _ in parts]
         else:
-            self._parts = [(1.0, Style(guide), None)]
+            self._parts = [(1.0, AnnealedStyle(guide), None)]
         rows = problem.rows
         self._soft = (rows[:, dual_step.VARIANCE] > 0.0) | (method == LBFGS)
         hard = (SOFTENED * problem.settings.tolerance) ** 2
