@@ -21,9 +21,7 @@ export function Readout(): JSX.Element | null {
       {worst > 0.0005 && (
         <span title="The largest distance of a handle from its target">off by {centimetres(worst)}</span>
       )}
-      {pose.percentile !== null && (
-        <Likelihood share={pose.percentile} log={pose.logLikelihood} beyond={pose.beyond} />
-      )}
+      {pose.percentile !== null && <Likelihood share={pose.percentile} log={pose.logLikelihood} beyond={pose.beyond} />}
       {pose.microseconds > 0 && (
         <span class="quiet" title="The time of the solver">
           {(pose.microseconds / 1000).toFixed(1)} ms
