@@ -126,29 +126,34 @@ def _name_by_content(file: Any) -> None:
     file.save = save
 
 
-class _Preparing(event.Listener):
-    """What each thread has spent on compiling kernels, or on reading them from the cache."""
+class _Spent(threading.local):
+    """What this thread has spent on compiling kernels, or on reading them from the cache."""
 
-    def __init__(self) -> None:
-        self.of_thread = threading.local()
-        self.compiled = 0  # kernels of all threads; reading one is no compilation
+    depth, begun, seconds = 0, 0.0, 0.0
+
+
+_SPENT = _Spent()
+
+
+class _Preparing(event.Listener):
+    """Hears of every kernel that is compiled or read."""
+
+    compiled = 0  # kernels of all threads; reading one is no compilation
 
     def on_start(self, event: Any) -> None:
         if event.kind == "numba:compile":
             self.compiled += 1
             return
-        own = self.of_thread.__dict__
-        own["depth"] = own.get("depth", 0) + 1
-        if own["depth"] == 1:
-            own["begun"] = time.perf_counter()
+        _SPENT.depth += 1
+        if _SPENT.depth == 1:
+            _SPENT.begun = time.perf_counter()
 
     def on_end(self, event: Any) -> None:
         if event.kind == "numba:compile":
             return
-        own = self.of_thread.__dict__
-        own["depth"] = own.get("depth", 0) - 1
-        if own["depth"] == 0:
-            own["seconds"] = own.get("seconds", 0.0) + time.perf_counter() - own["begun"]
+        _SPENT.depth -= 1
+        if _SPENT.depth == 0:
+            _SPENT.seconds += time.perf_counter() - _SPENT.begun
 
 
 _PREPARING = _Preparing()
@@ -158,7 +163,7 @@ for _kind in ("numba:compiler_lock", "numba:compile"):
 
 def work_clock() -> float:
     """Seconds, like `time.perf_counter`; it stands still while this thread compiles kernels or reads them."""
-    return time.perf_counter() - float(_PREPARING.of_thread.__dict__.get("seconds", 0.0))
+    return time.perf_counter() - _SPENT.seconds
 
 
 def kernels_compiled() -> int:
