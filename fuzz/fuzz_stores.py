@@ -1,7 +1,8 @@
 """Let studios share one store while clocks jump and processes die: python fuzz/fuzz_stores.py --count 500 --seed 0
 
 Each case starts two or three writers of one store: they keep poses and scenes, tidy, and each has a clock of its own
-that jumps by up to ten years. Some are killed. Whatever a writer had been told was kept is there afterwards, unmixed.
+that jumps by up to ten years. Some are killed. What a writer reported as stored must be there
+afterwards, in its newest version.
 """
 
 from __future__ import annotations

@@ -3,6 +3,7 @@
 import pickle
 
 import numpy as np
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +14,8 @@ from poise.studio.layers import Correction, Layers, changed_frames
 
 CLIP = act("walk", seconds=2.0, fps=30)
 EASE = 8
+# A server of another test may still run in this process, and websockets draws its pings from the `random` module.
+pytestmark = pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies")
 
 
 def bent(frame: int, by: float = 0.3) -> Pose:

@@ -17,7 +17,7 @@ from poise.errors import InvalidValueError
 from poise.formats.bvh_text import BvhFrames, read_frames, read_header, stating_zeros
 from poise.formats.files import existing_file, replacing
 from poise.formats.laboratory import checked_up, matrix_y_up_from
-from poise.formats.units import choose_unit, metres_per_unit
+from poise.formats.units import STATED, choose_unit, metres_per_unit
 from poise.geometry import rotations
 from poise.motion.motion import Doubt, Motion
 from poise.skeleton.measure import leg_length
@@ -69,7 +69,7 @@ def read(
         )
     stated = header.metres_per_unit if units is None else None
     unit = choose_unit(skeleton, frames.root_positions, units=stated or units)
-    unit = replace(unit, reason="the exponents of the root's offset state it") if stated else unit
+    unit = replace(unit, reason=STATED) if stated else unit
     notes = [f"{axis} is up: {'given' if given else 'the body stands along it'}"] if axis != "+Y" else []
     origin = unit.origin(file, "bvh", present, notes=notes, warnings=(*warnings, *frames.warnings))
     rate = 1.0 / header.frame_time

@@ -13,7 +13,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
-from poise.formats.units import Unit, metres_per_unit
+from poise.formats.units import GIVEN, Unit, metres_per_unit
 from poise.types import Array
 
 UP_AXES = ("+X", "+Y", "+Z", "-X", "-Y", "-Z")
@@ -31,7 +31,7 @@ _CLEARLY_LARGER = 1.2  # ratio of the extents along two axes above which one is 
 def stated_unit(said: str, *, given: str | float | None, path: Path) -> Unit:
     """The unit of length stated in a file, unless another is given."""
     if given is not None:
-        return Unit(str(given).strip().lower(), metres_per_unit(given), "given")
+        return Unit(str(given).strip().lower(), metres_per_unit(given), GIVEN)
     try:
         return Unit(said.strip().lower(), metres_per_unit(said), f"the file says {said.strip()}")
     except (UnknownNameError, InvalidValueError) as error:

@@ -22,7 +22,7 @@ import numpy as np
 from poise.bounds import FARTHEST, checked_rate
 from poise.errors import InvalidValueError, ParseError, PoiseError, UnknownNameError
 from poise.formats.files import existing_file
-from poise.formats.units import choose_unit
+from poise.formats.units import GIVEN, STATED, choose_unit
 from poise.geometry.rotations import IDENTITY
 from poise.motion.markers import Markers
 from poise.motion.motion import Doubt, Motion
@@ -30,7 +30,6 @@ from poise.registry import Registry
 from poise.skeleton.measure import standing_height
 
 _HEIGHTS, _LEAST_JOINTS = (0.3, 4.0), 10  # metres: of a character or a clip with so many joints
-_SURE_UNITS = ("given", "the exponents of the root's offset state it")  # for bodies of any size
 _HEAD_BYTES = 4096  # enough to recognise a format, including leading comments
 
 
@@ -229,7 +228,7 @@ def _plausible(value: Motion | Markers, file: Path) -> Motion | Markers:
         )
     if (
         isinstance(value, Motion) and len(value.skeleton) >= _LEAST_JOINTS
-        and value.origin.units_reason not in _SURE_UNITS
+        and value.origin.units_reason not in (GIVEN, STATED)  # of bodies of any size
     ):  # fmt: skip
         tall, metres = standing_height(value.skeleton), value.origin.metres_per_unit
         doubted = any(

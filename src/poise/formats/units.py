@@ -33,6 +33,10 @@ _ALIASES = {
     "inches": "inch", "in": "inch",
 }  # fmt: skip
 
+GIVEN, STATED = (
+    "given",
+    "the exponents of the root's offset state it",
+)  # reasons that leave no doubt about a unit
 _USUAL_HEIGHT = 1.70
 _SPREAD = 0.25  # of log heights; wide, because characters and children are recorded too
 _RARITY = {"m": 0.0, "cm": 0.0, "mm": 1.0, "cmu": 2.0, "dm": 3.0, "inch": 4.0}  # -2 log of a unit's frequency
@@ -95,7 +99,7 @@ def _given(unit: str | float) -> Unit:
     if isinstance(unit, str):
         name = _ALIASES.get(unit.strip().lower(), unit.strip().lower())
         if name in METRES:
-            return Unit(name, METRES[name], "given")
+            return Unit(name, METRES[name], GIVEN)
         try:
             unit = float(name)
         except ValueError:
@@ -103,4 +107,4 @@ def _given(unit: str | float) -> Unit:
     if isinstance(unit, bool) or not (math.isfinite(unit) and 1e-9 <= unit <= 1e9):
         raise InvalidValueError(f"a unit of length must be a positive number of metres; got {unit}")
     named = next((name for name, metres in METRES.items() if math.isclose(metres, unit, rel_tol=1e-6)), None)
-    return Unit(named or f"{float(unit):g} m", float(unit), "given")
+    return Unit(named or f"{float(unit):g} m", float(unit), GIVEN)
