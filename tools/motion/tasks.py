@@ -28,8 +28,11 @@ from kinematics import (
 )
 from torch import Tensor
 
+from poise.geometry import rotations
 from poise.priors.motion import layout
 from poise.priors.motion.layout import BONES, HANDLES, POINTS, TURNING
+from poise.priors.universal.layout import JOINTS
+from poise.priors.universal.network import FILE, read_arrays
 from poise.priors.universal.recordings import PoseTable
 
 RATE = 30.0
@@ -37,6 +40,7 @@ SPLITS = ((96,), (64, 32), (48, 48), (56, 24, 16), (80, 16), (32, 32, 32), (64, 
 SHORTEST = 24  # frames: a shorter clip is left out
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
 ZEROS = 0.12  # radians: every performer's joints are calibrated in another way, which positions do not show
+TRACKED = 0.2  # share of tasks in which a few oriented points are given all the time, and no pose
 LENGTHS = 0.06  # of bones as the network reads them: exact ones would name the performer
 STANDS, MOVES = 0.1, 0.3  # metres a second: a point that stands, and one that does not
 
@@ -157,6 +161,8 @@ class Sampler:
         self.parts = to(_PARTS)
         self.carriers, self.above = to([0, *(carrier for _, carrier, _ in CARRIED)]), to(layout.PARENT)
         self.still = to([1.0, 0.0, 0.0, 0.0])
+        references = rotations.quaternion_from_matrix(read_arrays(FILE)[0]["references"].astype(np.float64))
+        self.neutral = to(references[[JOINTS.index(name) for name in TURNING]].astype(np.float32))
         groups = [2 if p == 2 else p // 3 for p in (_part(name) for name in POINTS)]
         self.groups = to(
             [3 if name in ("Head", "Head_end") else g for name, g in zip(POINTS, groups, strict=True)]
@@ -182,7 +188,9 @@ class Sampler:
         fit = ((last - start) / tempo).floor().long() + 1
 
         kind = rand(count)
+        tracked = some(TRACKED) & (lengths >= SHORTEST)
         past, two, every = kind < 0.38, (kind >= 0.38) & (kind < 0.58), (kind >= 0.58) & (kind < 0.82)
+        past, two, every = past & ~tracked, two & ~tracked, every & ~tracked
         seen = lengths - ((past | two) * (0.35 * rand(count).square() * lengths)).long()
         seen = torch.minimum(seen, fit)
         first = torch.where(past, torch.where(some(0.75), 10, whole(2, 12)), 1)
@@ -196,7 +204,8 @@ class Sampler:
         visible = at < slots(seen)
         known = (at < slots(first)) | (at >= slots(seen - later))
         known = known | (slots(every) & (at % slots(period) == 0)) | some(slots(often), *at.shape)
-        known = known & visible
+        follows = slots(tracked)
+        known = known & visible & ~follows
         loose = slots(some(0.2)) & some(slots(0.3 + 0.7 * rand(count)), *at.shape)
         loose = loose & (~slots(past) | (at >= slots(first)))
         partial = known & loose
@@ -240,10 +249,68 @@ class Sampler:
         given.turns &= given.places
         ends = (at == 0) | (at == slots(seen) - 1)
         knot = keys | (partial & (~alone | ends))
-        return self.batch(
-            rows, visible, keys, partial, knot, (knots, knot_roots), (turns, roots), slots(levers), given,
-            slots(LENGTHS * randn(count, len(BONES))),
+
+        chosen = rand(count, 6) < _chances(rand(count), device)
+        chosen[:, 1] |= ~chosen.any(-1)
+        begins, longs = (rand(count, 6) * lengths[:, None], 3 + 57 * rand(count, 6))
+        since = at[..., None] - slots(torch.where(some(0.3, count, 6), begins, lengths[:, None] + 1.0))
+        there = visible[..., None] & slots(chosen) & ((since < 0) | (since >= slots(longs)))
+        neutral, neutral_roots = self.under(rows, turns, roots, slots(levers), there)
+        knots = torch.where(follows[..., None, None], neutral, knots)
+        knot_roots = torch.where(follows[..., None], neutral_roots, knot_roots)
+        given = _Given(
+            torch.where(follows[..., None], there, given.places),
+            torch.where(follows[..., None], there & slots(some(0.95, count, 6)), given.turns),
+            given.path & ~follows, given.contacts & ~follows,
         )  # fmt: skip
+        follows = follows & visible
+        batch = self.batch(
+            rows, visible, keys, partial | follows, knot | follows, (knots, knot_roots), (turns, roots), slots(levers),
+            given, slots(LENGTHS * randn(count, len(BONES))),
+        )  # fmt: skip
+        late = at >= 0.75 * slots(seen)  # live, the last frames are asked for
+        batch.gap = torch.where(follows, torch.where(late, 8, 20), batch.gap)
+        return batch
+
+    def under(
+        self, rows: Layout, turns: Tensor, roots: Tensor, levers: Tensor, there: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The neutral pose at every frame, upright where the first of the given points is or last was; (rows, frames)."""
+        world = world_turns(turns)
+        points = places(roots, world, levers)
+        neutral = world_turns(self.neutral).expand_as(world)
+        own = places(torch.zeros_like(roots), neutral, levers)
+        ever = torch.zeros(rows.tasks, 6, dtype=torch.int32, device=self.device)
+        ever = ever.index_add(0, rows.task.flatten(), there.flatten(0, 1).int()) > 0
+        anchor = ever.int().argmax(-1)[rows.task][..., None]
+        seen = torch.take_along_dim(there, anchor, -1)[..., 0]
+        before, after = _neighbours(seen, rows)
+        end = rows.begin + rows.length - 1
+        held = torch.minimum(torch.where(before >= rows.begin, before, after), end)
+        pick = (
+            lambda values, names: torch.take_along_dim(  # noqa: E731
+                values[:, :, names], anchor[..., None].expand(*anchor.shape[:2], 1, values.shape[-1]), 2
+            )[:, :, 0]
+        )
+        when = lambda values: torch.take_along_dim(values, held[..., None], 1)  # noqa: E731
+        turn = when(pick(world, _HANDLE_TURNS))
+        yaw = heading(times(turn, inverse(pick(neutral, _HANDLE_TURNS))))
+        root = when(pick(points, _HANDLE_POINTS)) - turned(yaw, pick(own, _HANDLE_POINTS))
+        upright = times(yaw, self.neutral[0].expand_as(yaw))
+        below = self.neutral[1:].expand(*upright.shape[:2], -1, -1)
+        return torch.cat([upright[:, :, None], below], 2), root
+
+    def follow(self, rows: Layout, clip: Tensor, start: Tensor, there: Tensor) -> Batch:
+        """Segments as recorded, of which these points are given with their rotations: (rows, frames, handles)."""
+        one = torch.ones(rows.tasks, 1, 1, device=self.device)
+        no = torch.zeros(rows.tasks, dtype=torch.bool, device=self.device)
+        turns, roots = self._recorded(rows, clip, start, one, no, one[:, 0, 0] * 0)
+        levers = self.frames.levers[clip][rows.task]
+        none = torch.zeros_like(there[..., 0])
+        under = self.under(rows, turns, roots, levers, there)
+        return self.batch(
+            rows, ~none, none, ~none, ~none, under, (turns, roots), levers, _Given(there, there, none, none)
+        )
 
     def exact(self, rows: Layout, clip: Tensor, start: Tensor, keys: Tensor) -> Batch:
         """The tasks of given segments as recorded; `keys` (rows, frames) are given wholly, nothing else is."""
@@ -355,6 +422,17 @@ class _Given:
     turns: Tensor
     path: Tensor  # rows, frames
     contacts: Tensor
+
+
+def _chances(kind: Tensor, device: torch.device) -> Tensor:
+    """How likely each handle is tracked: head and hands, then feet too, then the pelvis too, or any."""
+    rows = [
+        [0.0, 1.0, 1.0, 1.0, 0.0, 0.0], [0.0, 1.0, 1.0, 1.0, 1.0, 1.0], [1.0, 1.0, 1.0, 1.0, 1.0, 1.0],
+        [1.0, 1.0, 1.0, 1.0, 0.0, 0.0], [0.4, 0.7, 0.6, 0.6, 0.4, 0.4],
+    ]  # fmt: skip
+    return torch.tensor(rows, device=device)[
+        torch.searchsorted(kind.new_tensor([0.5, 0.62, 0.72, 0.8]), kind)
+    ]
 
 
 def _neighbours(chosen: Tensor, rows: Layout) -> tuple[Tensor, Tensor]:

@@ -31,6 +31,8 @@ _BEGUN = time.monotonic()
 WARM = 500  # steps until the full rate
 BETWEEN, PAST = (5, 15, 30, 45), (10, 1)
 PERIODS = (15, 30, 45)
+TRACKED = {"head and hands": (1, 2, 3), "feet too": (1, 2, 3, 4, 5), "pelvis too": (0, 1, 2, 3, 4, 5)}
+TRACKED_FRAMES = 48
 
 
 def main() -> None:
@@ -190,12 +192,16 @@ def checked(network: Network, sampler: Sampler, options: argparse.Namespace) -> 
         length = 90 // period * period + 1
         keys = torch.arange(length, device=sampler.device) % period == 0
         found[f"keys every {period}"] = _checked(network, sampler, options, length, keys)
+    for name, handles in TRACKED.items():
+        there = torch.isin(torch.arange(6), torch.tensor(handles)).to(sampler.device)
+        found[name] = _checked(network, sampler, options, TRACKED_FRAMES, there.expand(TRACKED_FRAMES, 6))
     return found
 
 
 def _checked(
     network: Network, sampler: Sampler, options: argparse.Namespace, length: int, keys: torch.Tensor
 ) -> list[float]:
+    """`keys` has frames that are given wholly, or (frames, handles) that are tracked."""
     frames: Frames = sampler.frames
     windows = [
         (clip, start)
@@ -208,14 +214,18 @@ def _checked(
     for at in range(0, len(windows), size):
         clip, start = torch.tensor(windows[at : at + size], device=sampler.device).T
         rows = Layout(len(clip), ((length,),), sampler.device)
-        batch = sampler.exact(rows, clip, start, keys.expand(len(clip), -1))
+        if keys.ndim == 1:
+            batch = sampler.exact(rows, clip, start, keys.expand(len(clip), -1))
+        else:  # tracked points; the last frame is the one that live use needs
+            batch = sampler.follow(rows, clip, start, keys.expand(len(clip), -1, -1))
+            batch.asked = batch.asked & (rows.place == length - 1)
         output = network(batch.inputs, rows.place.float(), batch.mask)
         for name, values in measured(batch, output).items():
             sums[name] = sums.get(name, 0.0) + np.array(values)
     asked, standing = sums["frames"], np.maximum(sums["standing"], 1.0)
     cm, deg, slide = sums["cm"] / asked, sums["deg"] / asked, sums["slide"] / standing
     values = [
-        len(windows), *cm[:2], cm[1] / cm[0], *deg[:2], deg[1] / deg[0], *slide, *sums["bend"][:2] / sums["bend"][2],
+        len(windows), *cm[:2], cm[1] / cm[0], *deg[:2], deg[1] / deg[0], *slide, *sums["bend"][:2] / max(sums["bend"][2], 1e-9),
         *sums["inside"] / asked, *sums["turns inside"] / asked,
     ]  # fmt: skip
     return [round(float(value), 3) for value in values]
