@@ -40,7 +40,7 @@ SPLITS = ((96,), (64, 32), (48, 48), (56, 24, 16), (80, 16), (32, 32, 32), (64, 
 SHORTEST = 24  # frames: a shorter clip is left out
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
 ZEROS = 0.12  # radians: every performer's joints are calibrated in another way, which positions do not show
-TRACKED = 0.2  # share of tasks in which a few oriented points are given all the time, and no pose
+TRACKED = 0.15  # share of tasks in which a few oriented points are given all the time, and no pose
 LENGTHS = 0.06  # of bones as the network reads them: exact ones would name the performer
 STANDS, MOVES = 0.1, 0.3  # metres a second: a point that stands, and one that does not
 
@@ -275,7 +275,7 @@ class Sampler:
     def under(
         self, rows: Layout, turns: Tensor, roots: Tensor, levers: Tensor, there: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """The neutral pose at every frame, upright where the first of the given points is or last was; (rows, frames)."""
+        """The neutral pose at every frame, upright where the first of the given points is or last was."""
         world = world_turns(turns)
         points = places(roots, world, levers)
         neutral = world_turns(self.neutral).expand_as(world)
@@ -287,11 +287,11 @@ class Sampler:
         before, after = _neighbours(seen, rows)
         end = rows.begin + rows.length - 1
         held = torch.minimum(torch.where(before >= rows.begin, before, after), end)
-        pick = (
-            lambda values, names: torch.take_along_dim(  # noqa: E731
-                values[:, :, names], anchor[..., None].expand(*anchor.shape[:2], 1, values.shape[-1]), 2
-            )[:, :, 0]
-        )
+
+        def pick(values: Tensor, names: list[int]) -> Tensor:
+            at = anchor[..., None].expand(*anchor.shape[:2], 1, values.shape[-1])
+            return torch.take_along_dim(values[:, :, names], at, 2)[:, :, 0]
+
         when = lambda values: torch.take_along_dim(values, held[..., None], 1)  # noqa: E731
         turn = when(pick(world, _HANDLE_TURNS))
         yaw = heading(times(turn, inverse(pick(neutral, _HANDLE_TURNS))))

@@ -224,8 +224,9 @@ def _checked(
             sums[name] = sums.get(name, 0.0) + np.array(values)
     asked, standing = sums["frames"], np.maximum(sums["standing"], 1.0)
     cm, deg, slide = sums["cm"] / asked, sums["deg"] / asked, sums["slide"] / standing
+    bends = sums["bend"][:2] / max(sums["bend"][2], 1e-9)
     values = [
-        len(windows), *cm[:2], cm[1] / cm[0], *deg[:2], deg[1] / deg[0], *slide, *sums["bend"][:2] / max(sums["bend"][2], 1e-9),
+        len(windows), *cm[:2], cm[1] / cm[0], *deg[:2], deg[1] / deg[0], *slide, *bends,
         *sums["inside"] / asked, *sums["turns inside"] / asked,
     ]  # fmt: skip
     return [round(float(value), 3) for value in values]
