@@ -18,7 +18,7 @@ resolve() {
 upgrade=()
 if [ "${1:-}" = --upgrade ]; then upgrade=(--upgrade); fi
 resolve run
-resolve dev --constraint requirements/run.lock --extra cluster --extra fbx --extra usd --extra lsl --extra notebook --group test --group lint --group docs
+resolve dev --constraint requirements/run.lock --extra cluster --extra fbx --extra usd --extra lsl --extra notebook --extra agents --extra onnx --group test --group lint --group docs
 resolve bench --extra bench
 uv pip compile requirements/audit.in --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
   --custom-compile-command "make lock" --output-file requirements/audit.lock "${upgrade[@]}"

@@ -47,6 +47,7 @@ COMMANDS = {
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "build and search a library of many clips",
     "serve": "pose characters of other programs over a local socket",
+    "mcp": "let agents pose, animate and draw, by the Model Context Protocol",
     "stream": "send a motion live over OSC (VMC): Blender, Unreal, VTuber tools",
     "cameras": "calibrate cameras with a printed board; simulate cameras",
     "evaluate": "measure all methods under the same protocol: errors and time",
@@ -66,7 +67,7 @@ MODULES = {
     "models": "model blend latent sample",
     "files": "info render retarget character convert",
     "library": "library data",
-    "studio": "studio serve stream",
+    "studio": "studio serve mcp stream",
     "evaluate": "evaluate",
 }
 """Modules to commands; the module holds an `App` by the command's name."""

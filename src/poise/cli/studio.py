@@ -74,6 +74,27 @@ def serve(*, port: Annotated[int, about("The port to listen on; 0 selects a free
 
 
 @command("""\
+An agent program starts this command and talks to it over its standard input and
+output. In its settings, name the command `poise` with the arguments `mcp` and
+the folder. The tools list and describe files, pose a body, make the motion
+between keys, retarget, repair, draw and convert. They see no other folder.
+
+Example:
+  poise mcp scenes/
+""")
+def mcp(folder: Annotated[Path, about("The folder whose files agents may read and write.")]) -> None:
+    """Serve the tools of Poise to agents, by the Model Context Protocol (MCP)."""
+    try:
+        from poise.apps.agents import Server
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "mcp", extra="agents", purpose="poise mcp") from error
+    server = Server(folder)
+    terminal.stay()
+    with suppress(KeyboardInterrupt):
+        server.run()
+
+
+@command("""\
 The receiver understands the Virtual Motion Capture protocol: Blender and Unreal
 with a plug-in, Unity, VSeeFace, Warudo and other VTuber tools. The studio can
 send its pose in the same way.
