@@ -10,7 +10,7 @@ import pytest
 import poise
 from bodies import PERSON, person
 from poise.apps.planting import following, metric_of, slides
-from poise.apps.retargeting import misses, open_character, retarget, write_roles
+from poise.apps.retargeting import misses, open_character, retarget, spans, write_roles
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import gltf
 from poise.geometry import rotations
@@ -301,3 +301,33 @@ def test_fingers_and_twist_bones_follow():
     np.testing.assert_allclose(found.rotations[2, target.names.index("index_01_l")], curl, atol=1e-3)
     twist = found.rotations[:, target.names.index("forearm_twist_l")]
     np.testing.assert_allclose(np.abs(twist[:, 0]), 1.0, atol=1e-9)
+
+
+def lean(motion):
+    """The way from the hips to the head."""
+    hips = np.mean([motion.positions[f"{side}_thigh"] for side in ("left", "right")], axis=0)
+    way = motion.positions["head"] - hips
+    return way / np.linalg.norm(way, axis=-1, keepdims=True)
+
+
+def test_hands_bend_the_trunk_only_so_far():
+    source = poise.performer.act("sit", seed=3)
+    found = retarget(source, short_arms(0.45))
+    assert np.degrees(np.arccos(np.sum(lean(found) * lean(source), axis=-1))).max() < 15.5
+    assert max(misses(found, source)) > 0.02
+    assert max(slides(found, source)) < 0.01
+
+
+def test_contacts_that_are_not_asked_for_are_not_kept(walk):
+    source = poise.performer.act("sit", seed=3)
+    assert max(misses(retarget(source, short_arms(), contacts="feet"), source)) > 0.02
+    kept, free = (retarget(walk, a_pose(), contacts=contacts) for contacts in ("feet", "none"))
+    assert max(slides(kept, walk)) < 0.001 < max(slides(free, walk))
+
+
+def test_contacts_are_listed():
+    source = poise.performer.act("sit", seed=3)
+    listed = dict(spans(source))
+    assert set(dict(spans(source, "feet"))) == {"left foot on the floor", "right foot on the floor"}
+    assert "left hand on the left thigh" in listed
+    assert all(0.0 <= start < end <= source.seconds for when in listed.values() for start, end in when)

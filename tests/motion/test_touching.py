@@ -3,6 +3,7 @@
 import numpy as np
 
 from bodies import person
+from poise.geometry import rotations
 from poise.motion.motion import Motion
 from poise.motion.touching import PosedBody, Touch, hand_touches, palm_goals, palm_handles
 
@@ -19,7 +20,7 @@ def still(places):
     for at, first, last in places:
         touching = np.zeros(FRAMES, dtype=bool)
         touching[first:last] = True
-        touches.append(Touch(0, touching, lambda _, at=at: np.tile(at, (FRAMES, 1))))
+        touches.append(Touch(0, "a wall", touching, lambda _, at=at: np.tile(at, (FRAMES, 1))))
     return palm_goals(touches, body, body, FPS)
 
 
@@ -51,3 +52,23 @@ def test_hands_of_a_t_pose_touch_nothing_and_those_put_together_each_other():
     reach = PosedBody.of(together, palm_handles(body, 0.05 * body.height))
     ways = [touch.place(reach) - reach.palms.mean(axis=0) for touch in (first, second)]
     np.testing.assert_allclose(ways[0] - ways[1], 0.5 * (reach.palms[0] - reach.palms[1]))
+
+
+def passing_a_thigh(angle):
+    """A left hand that swings from behind the thigh to before it in 0.4 seconds, by this angle."""
+    body = person()
+    turns = np.tile((1.0, 0.0, 0.0, 0.0), (FRAMES, len(body), 1))
+    swing = np.clip((np.arange(FRAMES) / FPS - 0.8) / 0.4, 0.0, 1.0) - 0.5
+    down = rotations.quaternion_from_expmap(np.array([0.0, 0.0, -1.85]))
+    forward = rotations.quaternion_from_expmap(np.multiply.outer(angle * swing, (-1.0, 0.0, 0.0)))
+    turns[:, body.index("left_upper_arm")] = rotations.multiply(forward, down)
+    return Motion(body, FPS, np.tile((0.0, 0.9, 0.0), (FRAMES, 1)), turns)
+
+
+def test_a_hand_that_only_passes_a_thigh_does_not_touch_it():
+    def things(motion):
+        touches = hand_touches(motion, ratio=1.0, floors=(0.0, 0.0))
+        return [touch.thing for touch in touches if touch.hand == 0]
+
+    assert things(passing_a_thigh(2.0)) == []
+    assert "the left thigh" in things(passing_a_thigh(0.1))

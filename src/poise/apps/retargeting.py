@@ -11,12 +11,13 @@ import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
 
 from poise.apps.planting import Ground, following, metric_of, planted, standing_ankle
-from poise.errors import UnknownNameError
+from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read_character
 from poise.formats.files import replacing
 from poise.formats.registry import read_motion
@@ -25,6 +26,7 @@ from poise.geometry import rotations
 from poise.motion.carrying import carried, check_person, hips
 from poise.motion.contacts import foot_contacts
 from poise.motion.edit import retarget as on_other_limbs
+from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.motion.touching import PALM, PosedBody, hand_touches, palm_goals, palm_handles
 from poise.motion.world import joint_transforms
@@ -39,6 +41,7 @@ from poise.solvers.constraints import Constraint, transform
 from poise.types import Array, Progress, silent
 
 Character = Motion | Pose | Skeleton | str | os.PathLike[str]
+Contacts = Literal["none", "feet", "all"]
 Held = tuple[Handle, Float[Array, "frames 3"], Float[Array, "frames 4"]]
 
 _ALIKE = np.cos(np.radians(8.0))  # largest angle between the bones of two similar rest poses
@@ -48,18 +51,25 @@ _LEG_ROLES = [f"{side}_{part}" for side in SIDES for part in ("thigh", "shin", "
 _HANDS, _FEET = ([f"{side}_{part}" for side in SIDES] for part in ("hand", "foot"))
 # Variances of trunk joints, root rotation and root position in reaching; arms have 1.
 _TRUNK, _PELVIS, _ROOT = 0.05, 0.002, 1e-4
+_MOST_LEAN = np.radians(15.0)  # of the trunk from the source's, for the sake of hands
 _ROUNDS = 8  # of reaching, at most
 _STILL = 1e-5  # of stature: a place that changes by less stays
 
 
 def retarget(
-    motion: Motion | str | os.PathLike[str], character: Character, *, progress: Progress = silent
+    motion: Motion | str | os.PathLike[str],
+    character: Character,
+    *,
+    contacts: Contacts = "all",
+    progress: Progress = silent,
 ) -> Motion:
     """Return a motion on a character: a file (GLB, VRM, BVH, ...), a skeleton, or a pose or motion of it.
 
     The motion may be a file, too. A static character in T, A or I pose is enough. GLB or VRM output is written into
-    the character's own file.
+    the character's own file. `contacts` are those that are kept: of feet and hands, of feet alone, or none.
     """
+    if contacts not in get_args(Contacts):
+        raise InvalidValueError(f"contacts are {', '.join(get_args(Contacts))}; got {contacts!r:.40}")
     motion, body = read_motion(motion), open_character(character)
     origin = replace(motion.origin, character=body.origin.character, warnings=motion.origin.warnings)
     if motion.skeleton == body.skeleton:
@@ -80,20 +90,39 @@ def retarget(
     moved, shared = replace(moved, origin=origin), set(source.roles) & set(target.roles)
     if not shared.issuperset(_LEG_ROLES):
         return moved
-    contacts, ratio = foot_contacts(motion), size_ratio(source, target)
-    floor = _floor_there(motion, contacts.floor)
+    feet, ratio = foot_contacts(motion), size_ratio(source, target)
+    floor = _floor_there(motion, feet.floor)
     height = float(np.mean([body.positions[f"{side}_foot"][0, 1] for side in SIDES]))
     stands = 0.0 < height < _HIGHEST_ANKLE * target.height  # on height 0, in its file
     ankle = height if stands else ANKLE * target.height
-    ground = Ground(ratio, standing_ankle(motion, contacts), floor + ankle)
+    ground = Ground(ratio, standing_ankle(motion, feet), floor + ankle)
     raised = moved.with_frames(_raised(moved, motion, ground), moved.rotations)
+    if contacts == "none":
+        return raised
     flat = None
     if stands_at_rest(target):  # the up direction in each foot's axes when it stands flat
         flat = np.tile(neutral_pose(target).local(target.index("pelvis"), np.array([0.0, 1.0, 0.0])), (2, 1))
-    standing = planted(raised, motion, contacts, ground, flat=flat, progress=progress)
-    if not shared.issuperset(MAIN_ROLES):
+    standing = planted(raised, motion, feet, ground, flat=flat, progress=progress)
+    if contacts == "feet" or not shared.issuperset(MAIN_ROLES):
         return standing
-    return touched(standing, motion, ratio=ratio, floors=(contacts.floor, floor))
+    return touched(standing, motion, ratio=ratio, floors=(feet.floor, floor))
+
+
+def spans(motion: Motion, contacts: Contacts = "all") -> list[tuple[str, list[tuple[float, float]]]]:
+    """What touches what in a motion, and from when to when, in seconds: what retargeting it keeps."""
+    roles, found = motion.skeleton.roles, list[tuple[str, Array]]()
+    if contacts == "none" or not set(_LEG_ROLES) <= set(roles):
+        return []
+    feet = foot_contacts(motion)
+    found += [(f"{side} foot on the floor", feet.feet[:, k]) for k, side in enumerate(SIDES)]
+    if contacts == "all" and set(MAIN_ROLES) <= set(roles):
+        touches = hand_touches(motion, ratio=1.0, floors=(feet.floor, feet.floor))
+        found += [(f"{SIDES[one.hand]} hand on {one.thing}", one.touching) for one in touches]
+    return [
+        (what, [(run.start / motion.fps, run.stop / motion.fps) for run in runs(when)])
+        for what, when in found
+        if when.any()
+    ]
 
 
 def _raised(moved: Motion, motion: Motion, ground: Ground) -> Float[Array, "frames 3"]:
@@ -158,12 +187,13 @@ def _floor_there(motion: Motion, floor: float) -> float:
 def touched(motion: Motion, source: Motion, *, ratio: float, floors: tuple[float, float]) -> Motion:
     """The motion with hands where the source's touch something; `floors` are heights in the source and here.
 
-    The trunk and the root help arms that are too short; the feet stay. What is touched moves with the body, so the
-    places are read again from the changed body until they stay.
+    The trunk and the root help arms that are too short, until the trunk leans too far from the source's; then the hands
+    come as near as the arms allow. The feet stay. What is touched moves with the body, so the places are read again
+    from the changed body until they stay.
     """
     touches = hand_touches(source, ratio=ratio, floors=floors)
     palms = palm_handles(motion.skeleton, ratio * PALM * source.skeleton.height, motion.rotations)
-    start, metric = PosedBody.of(motion, palms), _reaching_metric(motion.skeleton)
+    start, metric, limbs = PosedBody.of(motion, palms), *_reaching_metrics(motion.skeleton)
     feet, turns = _held(motion, _FEET), [turn for _, _, turn in _held(motion, _HANDS)]
     found, goals = motion, start.palms
     for _ in range(_ROUNDS):
@@ -172,8 +202,29 @@ def touched(motion: Motion, source: Motion, *, ratio: float, floors: tuple[float
         if not len(frames):
             break
         held = [*feet, *zip(palms, goals, turns, strict=True)]
-        found = _followed(found, frames, held, metric)
+        found, part = _leaning_less(_followed(found, frames, held, metric), motion, source)
+        found = _followed(found, np.flatnonzero(part < 1.0), held, limbs)
     return found
+
+
+def _leaning_less(found: Motion, motion: Motion, source: Motion) -> tuple[Motion, Float[Array, "frames"]]:
+    """As much of the way from `motion` to `found` as keeps the trunk near the source's, and that part of each frame."""
+
+    def trunk(body: Motion) -> Float[Array, "frames 3"]:
+        places = joint_transforms(body)[0]
+        way = places[:, body.skeleton.index("head")] - hips(places, body.skeleton)
+        upward: Array = way / np.maximum(np.linalg.norm(way, axis=-1, keepdims=True), 1e-9)
+        return upward
+
+    true, straight, bent = trunk(source), trunk(motion), trunk(found)
+    least = np.minimum(np.cos(_MOST_LEAN), np.sum(true * straight, axis=-1))
+    part, step = np.ones(len(found)), 0.5
+    for _ in range(16):
+        way = straight + part[:, None] * (bent - straight)
+        near = np.sum(true * way, axis=-1) >= least * np.linalg.norm(way, axis=-1)
+        part, step = np.clip(part + np.where(near, step, -step), 0.0, 1.0), 0.5 * step
+    roots = motion.root_positions + part[:, None] * (found.root_positions - motion.root_positions)
+    return found.with_frames(roots, rotations.slerp(motion.rotations, found.rotations, part[:, None])), part
 
 
 def misses(motion: Motion, source: Motion) -> list[float]:
@@ -191,6 +242,8 @@ def _followed(
     motion: Motion, frames: Int[Array, "some"], held: Sequence[Held], metric: Float[Array, "freedoms"]
 ) -> Motion:
     """The motion with these handles at their places, in some of its frames."""
+    if not len(frames):
+        return motion
 
     def constraints(at: int) -> list[Constraint]:
         return [one for on, place, turn in held for one in transform(on, place[frames[at]], turn[frames[at]])]
@@ -211,8 +264,8 @@ def _held(motion: Motion, roles: Sequence[str]) -> list[Held]:
     ]
 
 
-def _reaching_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
-    """Arms move first, then the trunk, then the pelvis; the legs follow."""
+def _reaching_metrics(skeleton: Skeleton) -> tuple[Float[Array, "freedoms"], Float[Array, "freedoms"]]:
+    """Arms move first, then the trunk, then the pelvis; the legs follow. And without trunk and pelvis."""
 
     def between(top: str, end: str) -> set[int]:
         ends = [[skeleton.index(role.format(side)) for role in (top, end)] for side in SIDES]
@@ -222,4 +275,4 @@ def _reaching_metric(skeleton: Skeleton) -> Float[Array, "freedoms"]:
     trunk = between("pelvis", "{}_upper_arm") - limbs
     metric = metric_of(skeleton, limbs, root=_ROOT) + _TRUNK * metric_of(skeleton, trunk)
     metric[3:ROOT_FREEDOMS] = _PELVIS
-    return metric
+    return metric, metric_of(skeleton, limbs)

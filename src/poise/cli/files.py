@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from poise.cli import terminal
 from poise.cli.options import (
@@ -22,6 +22,8 @@ from poise.cli.options import (
     write_motion,
 )
 from poise.errors import InvalidValueError, PoiseError
+
+_SPANS = 8  # of each contact, listed
 
 
 @command("""\
@@ -208,6 +210,7 @@ def render(
 A character in T, A or I pose is enough. A .glb or .vrm output is the
 character's own file with the motion added: mesh and materials stay unchanged.
 `poise character me.glb` shows the role of each joint, and how to correct it.
+What touches what, and when, is listed; --contacts says what of it is kept.
 Every command that writes a motion also accepts --onto CHARACTER.
 
 Examples:
@@ -220,14 +223,20 @@ def retarget(
     character: Annotated[Path, about("The character: .glb, .vrm, .bvh ...")],
     *,
     output: Output,
+    contacts: Annotated[
+        Literal["none", "feet", "all"], about("The contacts to keep: of feet and hands, of feet, or none.")
+    ] = "all",
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Retarget a motion to a character."""
-    from poise.apps.retargeting import retarget
+    from poise.apps.retargeting import retarget, spans
 
     source = reading.motion(motion)
     with terminal.counting(f"carrying onto {character.name}") as report:
-        found = retarget(source, character, progress=report)
+        found = retarget(source, character, contacts=contacts, progress=report)
+    for what, when in spans(source, contacts):
+        more = f" and {len(when) - _SPANS} more" if len(when) > _SPANS else ""
+        terminal.note(f"{what}: {', '.join(f'{a:.2f}-{b:.2f}' for a, b in when[:_SPANS])} s{more}")
     print(write_motion(found, output))
 
 

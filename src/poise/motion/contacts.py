@@ -80,20 +80,36 @@ def foot_contacts(motion: Motion, *, floor: float | None = None, brief: bool = F
     above = points[..., 1] - ground
     lowest = np.percentile(above, 5.0, axis=0)  # the standing height of each point, if plausible for a foot
     height = above - np.minimum(lowest, lowest.min() + _STANDING * stature)
-    velocity = derivative(points, motion.fps)
-    if not (brief and motion.fps <= _SLOW):
-        velocity = _smoothed(velocity, motion.fps)
-    speed = np.linalg.norm(velocity, axis=-1)
-    scale = np.sqrt(_GRAVITY * max(leg_length(motion.skeleton), 1e-6))
-    down = (height < _ENTER_HEIGHT * stature) & (speed < _ENTER_SPEED * scale)
-    up = (height > _LEAVE_HEIGHT * stature) | (speed > _LEAVE_SPEED * scale)
-    standing, shortest = _held(down, up), round(_SHORTEST * motion.fps)
-    flat = standing.reshape(len(standing), -1)
-    for fill in (True, False):  # close short breaks, then drop short contacts
-        flat = np.stack([_without_short_runs(column, fill, shortest) for column in flat.T], axis=-1)
-    standing = flat.reshape(standing.shape)
+    standing = resting(
+        height < _ENTER_HEIGHT * stature, height > _LEAVE_HEIGHT * stature, derivative(points, motion.fps),
+        fps=motion.fps, leg=leg_length(motion.skeleton), brief=brief,
+    )  # fmt: skip
     feet = standing[..., 0] | standing[..., 1]
     return Contacts(feet, standing, _floor_of(points) if floor is None else floor)
+
+
+def resting(
+    near: Bool[Array, "frames *n"],
+    far: Bool[Array, "frames *n"],
+    velocity: Float[Array, "frames *n 3"],
+    *,
+    fps: float,
+    leg: float,
+    brief: bool = False,
+) -> Bool[Array, "frames *n"]:
+    """Where points rest on something: from near and slow until far or fast; velocities are relative to it.
+
+    `leg` is the length of the body's legs. Short breaks are closed, then short contacts are dropped.
+    """
+    if not (brief and fps <= _SLOW):
+        velocity = _smoothed(velocity, fps)
+    speed, scale = np.linalg.norm(velocity, axis=-1), np.sqrt(_GRAVITY * max(leg, 1e-6))
+    found = _held(near & (speed < _ENTER_SPEED * scale), far | (speed > _LEAVE_SPEED * scale))
+    flat = found.reshape(len(found), -1)
+    for fill in (True, False):
+        runs = [_without_short_runs(column, fill, round(_SHORTEST * fps)) for column in flat.T]
+        flat = np.stack(runs, axis=-1)
+    return flat.reshape(found.shape)
 
 
 def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:

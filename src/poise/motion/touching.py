@@ -1,7 +1,8 @@
 """Hands that touch the floor, each other, a thigh or the head, and where that is on another body.
 
-The palm touches. Its place on another body is the same fraction of the same bone, at the same distance, scaled by the
-legs; on the floor, the same height. Hands near each other keep the scaled way from one to the other.
+The palm touches what it is near and slow against for a while, as feet stand (`motion.contacts`). Its place on another
+body is the same fraction of the same bone, at the same distance, scaled by the legs; on the floor, the same height.
+Hands near each other keep the scaled way from one to the other.
 """
 
 from __future__ import annotations
@@ -14,9 +15,11 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.geometry.splines import smoothstep
+from poise.motion.contacts import resting
 from poise.motion.gaps import runs
 from poise.motion.motion import Motion
-from poise.motion.world import joint_transforms
+from poise.motion.world import derivative, joint_transforms
+from poise.skeleton.measure import leg_length
 from poise.skeleton.neutral import LEFT, neutral_pose
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Skeleton
@@ -27,7 +30,14 @@ if TYPE_CHECKING:
 
 PALM = 0.05  # of stature, from the wrist
 
-_FLOOR, _LIMB, _HEAD, _HAND = 0.07, 0.055, 0.125, 0.08  # of stature: a palm that is nearer touches
+_FLOOR, _LIMB, _TRUNK, _HEAD, _HAND = (
+    0.07,
+    0.055,
+    0.11,
+    0.125,
+    0.08,
+)  # of stature: a palm that is nearer touches
+_LEAVE = 1.25  # times that distance: a palm that is farther touches no more
 _EASE, _CHANGE = 0.5, 0.15  # seconds in which a hand turns to what it touches, and from that to another thing
 
 
@@ -60,6 +70,7 @@ class Touch:
     """A hand (0 is left) and one thing: when it touches it, and where its palm would be on another body."""
 
     hand: int
+    thing: str
     touching: Bool[Array, "frames"]
     place: Callable[[PosedBody], Float[Array, "frames 3"]]
 
@@ -82,12 +93,15 @@ def hand_touches(source: Motion, *, ratio: float, floors: tuple[float, float]) -
     """Everything that hands touch; elsewhere lengths are `ratio` times as long. `floors` are heights here and there."""
     skeleton = source.skeleton
     there = PosedBody.of(source, palm_handles(skeleton, PALM * skeleton.height, source.rotations))
-    return [
-        Touch(hand, near, place)
-        for hand in range(2)
-        for near, place in _near(there, hand, ratio, floors)
-        if np.any(near)
-    ]
+    found = []
+    for hand in range(2):
+        for near in _near(there, hand, ratio, floors):
+            close, far = (near.apart < near.reach * part * skeleton.height for part in (1.0, _LEAVE))
+            touching = resting(
+                close, ~far, derivative(near.away, source.fps), fps=source.fps, leg=leg_length(skeleton)
+            )
+            found += [Touch(hand, near.thing, touching, near.place)] if touching.any() else []
+    return found
 
 
 def palm_goals(
@@ -110,11 +124,20 @@ def palm_goals(
     return goals
 
 
-def _near(
-    there: PosedBody, hand: int, ratio: float, floors: tuple[float, float]
-) -> Iterator[tuple[Bool[Array, "frames"], Callable[[PosedBody], Float[Array, "frames 3"]]]]:
-    """For everything that a hand may touch: when it does, and its place elsewhere."""
-    palm, stature = there.palms[hand], there.skeleton.height
+@dataclass(frozen=True, eq=False)
+class _Near:
+    """A hand and what it may touch: how far apart they are, and touch from how near (of stature)."""
+
+    thing: str
+    reach: float
+    apart: Float[Array, "frames"]
+    away: Float[Array, "frames 3"]  # from the thing's own point that is nearest
+    place: Callable[[PosedBody], Float[Array, "frames 3"]]
+
+
+def _near(there: PosedBody, hand: int, ratio: float, floors: tuple[float, float]) -> Iterator[_Near]:
+    """Everything that a hand may touch."""
+    palm = there.palms[hand]
     height = palm[:, 1] - floors[0]
 
     def on_the_floor(here: PosedBody) -> Float[Array, "frames 3"]:
@@ -122,13 +145,15 @@ def _near(
         found[:, 1] = ratio * height + floors[1]
         return found
 
-    yield height < _FLOOR * stature, on_the_floor
+    yield _Near("the floor", _FLOOR, height, palm, on_the_floor)
     apart = palm - there.palms[1 - hand]
-    yield (
-        np.linalg.norm(apart, axis=-1) < _HAND * stature,
+    yield _Near(
+        "the other hand", _HAND, np.linalg.norm(apart, axis=-1), apart,
         lambda here: here.palms.mean(axis=0) + 0.5 * ratio * apart,
-    )
-    for top, end, reach in (*((f"{s}_thigh", f"{s}_shin", _LIMB) for s in SIDES), ("head", "head", _HEAD)):
+    )  # fmt: skip
+    bones = [(f"the {side} thigh", f"{side}_thigh", f"{side}_shin", _LIMB) for side in SIDES]
+    trunk = (("the trunk", "pelvis", "head", _TRUNK), ("the head", "head", "head", _HEAD))
+    for thing, top, end, reach in (*bones, *trunk):
         first, bone = there.at(top), there.at(end) - there.at(top)
         along = np.sum((palm - first) * bone, axis=-1) / np.maximum(np.sum(bone * bone, axis=-1), 1e-12)
         part = np.clip(along, 0.0, 1.0)[:, None]  # of the bone, where it is nearest
@@ -139,7 +164,7 @@ def _near(
         ) -> Float[Array, "frames 3"]:
             return _between(here, top, end, part) + away
 
-        yield np.linalg.norm(away, axis=-1) < reach * stature, beside
+        yield _Near(thing, reach, np.linalg.norm(away, axis=-1), away, beside)
 
 
 def _between(body: PosedBody, top: str, end: str, part: Float[Array, "frames 1"]) -> Float[Array, "frames 3"]:
