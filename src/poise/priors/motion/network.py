@@ -45,6 +45,7 @@ class MotionWeights:
     last: tuple[Array, Array]
     typical: Float[Array, "bones"]  # lengths of the typical body's bones
     tempers: Float[Array, "kinds steps"]  # on deviations of roots, turns, points, by frames to a key
+    tracked: Float[Array, "kinds"]  # the same of the last frame under tracked points
     places: Float[Array, "turning 3"]  # deviations of positions over the training clips' windows, for L2P
     header: dict[str, Any]
 
@@ -77,6 +78,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> MotionWeigh
         last=layer("last"),
         typical=arrays["typical"],
         tempers=arrays.get("tempers", np.ones((3, 1))),
+        tracked=arrays.get("tracked", np.ones(3)),
         places=arrays.get("places", np.zeros((0, 3))),
         header=header,
     )
@@ -158,14 +160,27 @@ def expected(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) ->
         weight = 1e-3 + np.minimum(np.arange(1, end - first + 1), np.arange(end - first, 0, -1))
         sums[first:end] += weight[:, None] * found
         total[first:end] += weight
-    mean = sums / total[:, None]
-    widths = (3, 3, 3 * len(TURNING) - 3, 2, 3, len(TURNING), len(POINTS))
-    shift, turn, turns, contacts, *spreads = np.split(mean, np.cumsum(widths)[:-1], axis=1)
     near = np.minimum(_distance(timeline.keys), weights.tempers.shape[1] - 1)
-    given, deviations = timeline.keys[:, None], []
-    for factor, spread in zip(weights.tempers, spreads, strict=True):
-        deviations.append(np.where(given, 0.0, factor[near, None] * np.exp(np.clip(spread, -8.0, 1.5))))
-    change = Change(shift, turn, turns.reshape(count, -1, 3))
+    return _motion_of(sums / total[:, None], np.where(timeline.keys, 0.0, weights.tempers[:, near]))
+
+
+def followed(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) -> ExpectedMotion:
+    """The network's answer for the last two frames of one window, in which only handles are given."""
+    found = _window(timeline, slice(None), carrier, weights)[-2:]
+    return _motion_of(found, np.tile(weights.tracked[:, None], len(found)))
+
+
+def _motion_of(
+    answers: Float[Array, "frames answers"], tempers: Float[Array, "kinds frames"]
+) -> ExpectedMotion:
+    """Answers of windows by their parts, with these factors on the deviations."""
+    widths = (3, 3, 3 * len(TURNING) - 3, 2, 3, len(TURNING), len(POINTS))
+    shift, turn, turns, contacts, *spreads = np.split(answers, np.cumsum(widths)[:-1], axis=1)
+    deviations = [
+        factor[:, None] * np.exp(np.clip(spread, -8.0, 1.5))
+        for factor, spread in zip(tempers, spreads, strict=True)
+    ]
+    change = Change(shift, turn, turns.reshape(len(answers), -1, 3))
     return ExpectedMotion(change, 1.0 / (1.0 + np.exp(-contacts)), *deviations)
 
 

@@ -123,21 +123,11 @@ class MotionPrior:
 
     def _precision(self, found: Between, space: PoseSpace) -> Float[Array, "frames freedoms freedoms"]:
         """Of every frame's pose; at keys, which are held, that of the frames beside them."""
-        fit, every = self.carrier.fit, np.arange(len(found.motion))
+        every = np.arange(len(found.motion))
         free = np.setdiff1d(every, found.keys)
         squares = [np.square(part) for part in (found.root_deviations, found.turn_deviations)]
         variances = [lines(every, free, part[free]) if len(free) else part for part in squares]
-        moved = np.flatnonzero(np.isin(space.moving, np.flatnonzero(fit.moving)))
-        slots = (ROOT_FREEDOMS + 3 * moved[:, None] + np.arange(3)).ravel()
-        covariance = np.zeros((len(every), space.freedoms, space.freedoms))
-        diagonal = np.einsum("tii->ti", covariance)
-        diagonal[:] = STEADY**2
-        diagonal[:, :3] += variances[0]
-        diagonal[:, 3:ROOT_FREEDOMS] += variances[1][:, :1]
-        turns = np.repeat(variances[1][:, 1:], 3, axis=1)
-        own = np.einsum("ac,tc,bc->tab", fit.maps, turns, fit.maps, optimize=True)
-        covariance[:, slots[:, None], slots] += own
-        return np.linalg.inv(covariance)
+        return np.linalg.inv(covariance_of(self.carrier, space, *variances))
 
     def _at(self, part: Float[Array, "steps *n"], at: Int[Array, "keys"], places: Array) -> Array:
         """A part of the residual at frames, zero at keys."""
@@ -150,6 +140,23 @@ class MotionPrior:
         else:
             flat = CubicSpline(every, flat)(places) if np.any(places % 1) else flat[places.astype(int)]
         return (flat - lines(np.arange(len(places)), at, flat[at])).reshape(len(places), *part.shape[1:])
+
+
+def covariance_of(
+    carrier: Carrier, space: PoseSpace, roots: Float[Array, "frames 3"], turns: Float[Array, "frames turning"]
+) -> Float[Array, "frames freedoms freedoms"]:
+    """Of the freedoms of a body, from variances of the root's position and of the canonical body's rotations."""
+    fit = carrier.fit
+    moved = np.flatnonzero(np.isin(space.moving, np.flatnonzero(fit.moving)))
+    slots = (ROOT_FREEDOMS + 3 * moved[:, None] + np.arange(3)).ravel()
+    covariance = np.zeros((len(roots), space.freedoms, space.freedoms))
+    diagonal = np.einsum("tii->ti", covariance)
+    diagonal[:] = STEADY**2
+    diagonal[:, :3] += roots
+    diagonal[:, 3:ROOT_FREEDOMS] += turns[:, :1]
+    own = np.einsum("ac,tc,bc->tab", fit.maps, np.repeat(turns[:, 1:], 3, axis=1), fit.maps, optimize=True)
+    covariance[:, slots[:, None], slots] += own
+    return covariance
 
 
 def interpolated(poses: Frames, at: Int[Array, "keys"], count: int) -> Frames:
