@@ -65,7 +65,7 @@ class PerformedFrame(Solution):
 class FollowedFrames:
     """Base of all that follows a performer: names of markers or sensors, a follower, and frames from either."""
 
-    channels: str  # the data of each marker or sensor in a frame
+    channels: Sequence[str]  # the data of each marker or sensor in a frame
     largest: float  # larger numbers are codes for "not seen" (FLT_MAX, 9999999) or errors
     names: tuple[str, ...]
     prior: Prior

@@ -77,9 +77,12 @@ class FollowingGuide(Guide):
         while len(self._moments) > 1 and self._moments[1][0] < at - FRAMES / RATE:
             self._moments.popleft()
 
-    def expect(self) -> None:
-        """Ask the network for the last moment."""
-        at, timeline = self._moments[-1][0], self._timeline()
+    def expect(self) -> bool:
+        """Ask the network for the last moment; False if nothing was given in the moments before."""
+        at, seen = self._moments[-1][0], self._sampled()
+        if not np.isfinite(seen).any():
+            return False
+        timeline = self._timeline(seen)
         found = followed(timeline, self.carrier, self.weights)
         mean = self._poses(timeline, found)
         now = mean[1]
@@ -97,6 +100,7 @@ class FollowingGuide(Guide):
         covariance = np.linalg.inv(precision)
         self.deviations = found.point_spread[-1][self.carrier.fit.rows]
         self._state = Predicted(now, covariance, covariance, np.ones(1, dtype=np.bool_), np.empty(0))
+        return True
 
     def answered(self, q: PoseVector) -> None:
         """Keep the pose that was solved for the last moment."""
@@ -123,9 +127,8 @@ class FollowingGuide(Guide):
 
     # --- private ---------------------------------------------------------------------------------------------------
 
-    def _timeline(self) -> KeyedFrames:
+    def _timeline(self, seen: Float[Array, "frames handles 7"]) -> KeyedFrames:
         """The window that ends at the last moment."""
-        seen = self._sampled()
         there = np.isfinite(seen).all(axis=-1)
         anchor = int(np.argmax(there.any(axis=0)))
         known = np.flatnonzero(there[:, anchor])
