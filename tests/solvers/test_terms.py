@@ -8,6 +8,7 @@ import pytest
 
 from made_once import learned
 from poise import performer
+from poise.capture.calibration import BodyMarkers, BodyShape
 from poise.capture.people.solving import Pixels, Shapes, StandingFeet, Trust
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
@@ -16,7 +17,15 @@ from poise.priors.dynamics.likelihood import MotionLikelihood
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.structure import MODELS
 from poise.priors.prior import Prior
-from poise.priors.terms import Accelerations, Held, System, Term, Unknowns, WindowGaussian
+from poise.priors.terms import (
+    Accelerations,
+    Held,
+    SharedGaussian,
+    System,
+    Term,
+    Unknowns,
+    WindowGaussian,
+)
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
 from poise.solvers.constraints import LookAt, Pinned, Position, floor
@@ -137,18 +146,26 @@ def _made(kind: str, prior: Prior, clip: Motion, dynamics: DynamicsPrior) -> Cas
         "pixels": lambda: Pixels(prior, handles, looser, person, Trust()),
         "shapes": lambda: Shapes(prior, handles, looser, FRAMES, Trust()),
         "feet": lambda: StandingFeet(prior, person, Trust()),
+        "body": lambda: BodyMarkers(
+            Problem(space, [Position(handle, (0.0, 0.0, 0.0), tolerance=0.01) for handle in handles]),
+            BodyShape.of_bones(body),
+            np.where(rng.uniform(size=places.shape[:2])[..., None] < 0.1, np.nan, places + 0.03),
+        ),
     }
     term = made[kind]()
     if isinstance(term, Shapes):
         term.aim(person, places + 0.1 * rng.normal(size=places.shape))
     if isinstance(term, Shift):
         now = Unknowns(q, shared=np.array([0.1, -0.2, 0.3]))
+    if isinstance(term, BodyMarkers):
+        ways = term.shared - 3 * len(handles)
+        now = Unknowns(q, shared=np.r_[rng.uniform(0.9, 1.1, ways), rng.normal(0.0, 0.05, 3 * len(handles))])
     return Case(term, now, space)
 
 
 KINDS = (
     *("height", "shift", "held", "smoother", "accelerations", "window", "diagonal", "velocities", "second"),
-    *("constraints", "priors", "pixels", "shapes", "feet", "likelihood", "published"),
+    *("constraints", "priors", "pixels", "shapes", "feet", "body", "likelihood", "published"),
 )
 
 
@@ -226,6 +243,10 @@ def test_a_shared_unknown_is_found_with_the_poses(clip: Motion) -> None:
     assert rounds < 5
     with pytest.raises(InvalidValueError, match="3 shared"):
         solver.solve(Unknowns(q))
+    expected = SharedGaussian(terms[0], np.zeros(3), np.full(3, 100.0 * FRAMES))  # as sure as all frames are
+    terms[1] = WindowGaussian(0, q, np.full(space.freedoms, 1e8))
+    found, _ = SequenceSolver(space, [*terms, expected]).solve(Unknowns(q, shared=np.zeros(3)))
+    np.testing.assert_allclose(found.shared, (0.05, -0.1, 0.15), atol=1e-4)
 
 
 def test_a_term_from_outside_works_beside_constraints(clip: Motion) -> None:

@@ -27,20 +27,23 @@ from poise.geometry.alignment import rigid_fit
 from poise.motion.markers import Markers
 from poise.priors.local.control import Control
 from poise.priors.local.examples import Examples, Query
+from poise.priors.terms import SharedGaussian, Unknowns, WindowGaussian
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import Handle, Handles, PoseSpace
-from poise.skeleton.skeleton import Skeleton, read_only
+from poise.skeleton.skeleton import JointLimits, Skeleton, read_only
 from poise.skeleton.symmetry import mirror_joints
 from poise.solvers.constraints import Position
 from poise.solvers.dual_step import VARIANCE
 from poise.solvers.problem import Problem, Settings
+from poise.solvers.sequence import Rows, SequenceSolver
 from poise.types import Array, ShareProgress
 
 FRAMES = 150
-ROUNDS = 8
+ROUNDS, SETTLED = 40, 1e-3  # most rounds, and nats per frame
 MARKER_SIGMA = 0.01  # metres: standard deviation of a marker on skin and cloth from a rigid body
-FAR = 0.05  # metres: distance from which a marker is weighted less
+FAR = 0.1  # metres: distance at which a marker's weight is a quarter
+WRONG = 0.07  # metres: larger distances are not a marker's noise
 LENGTH_SIGMA = 0.12  # relative standard deviation of a bone's length about the scaled template's
 OFFSET_SIGMA = 0.03  # metres: standard deviation of a marker about its layout position
 LOOSE_SIGMA = 0.2  # metres: the same about its joint, if only the joint is known
@@ -56,7 +59,7 @@ SIZES = 0.45, 1.6  # of a performer relative to the template; outside this range
 UNITS = 10.0, 100.0, 1000.0, 1e6, 25.4, 39.37  # factors between units of length
 ALIKE = 1.35  # ratio to the median within which two of three distances of one body must be
 FEWEST_MARKERS = 10
-_SETTLED = 1e-4  # metres: the rounds end when lengths and offsets change by less
+_ALONE = Settings(map_steps=25, step_tolerance=1e-4)
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,9 +142,7 @@ def calibrate(
     shape = BodyShape.of_bones(space.skeleton.scaled(ratio))
     starts = np.tile(np.zeros(space.size - ROOT_SIZE) if start is None else start, (len(frames), 1))
     offsets = np.where([label in loose for label in layout], LOOSE_SIGMA, OFFSET_SIGMA)
-    fit = _BodyFit(space, shape, layout, frames, starts, offsets=offsets, scale=ratio)
-    fit.run(progress)
-    return fit.result()
+    return _fit(space, shape, layout, frames, starts, offsets=offsets, scale=ratio, progress=progress)
 
 
 def skeleton_from_t_pose(
@@ -283,140 +284,140 @@ def check_size(ratio: float, height: float, *, agreeing: bool = True) -> None:
     )
 
 
-class _BodyFit:
-    """The state of a calibration."""
+class BodyMarkers(Rows):
+    """Markers of some frames; shared unknowns are the parts of the body's shape and the places of its markers."""
 
-    def __init__(
-        self,
-        space: PoseSpace,
-        shape: BodyShape,
-        layout: Mapping[str, Handle],
-        points: Float[Array, "frames markers 3"],
-        starts: Float[Array, "frames maps"],
-        *,
-        offsets: Float[Array, "markers"],
-        scale: float,
-        pose_sigma: float = POSE_SIGMA,
-    ) -> None:
-        """`starts` are poses about which the frames' are expected; `offsets` are the deviations of marker places."""
-        self.labels, self.points = tuple(layout), points
-        self.seen = np.isfinite(points).all(axis=2)
-        self.shape, self.parts = shape, np.full(len(shape.ways), shape.usual)
-        self.space = space.on_body(shape.mixed(self.parts))
-        handles = self.space.handles(list(layout.values()))
-        self.joints, self.expected = handles.joints, scale * handles.offsets
-        self.offsets, self.trust = self.expected.copy(), offsets**-2.0
-        self.starts = starts
-        bare = np.repeat(~np.isin(self.space.moving, self.joints), 3)
-        self.pose_variances = np.where(bare, min(pose_sigma, STIFF_SIGMA), pose_sigma) ** 2
-        self.q = np.stack([self._rooted(*frame) for frame in zip(points, starts, strict=True)])
-        self.weights = np.ones(points.shape[:2])
+    def __init__(self, template: Problem, shape: BodyShape, points: Float[Array, "frames markers 3"]) -> None:
+        super().__init__(template, len(points), outlier=FAR / MARKER_SIGMA)
+        self.space, self._shape, self._joints = template.space, shape, template.handles.joints
+        self.points, self._masses = points, template.body[2]
+        self.shared = len(shape.ways) + 3 * len(self._joints)
+        self.floats[:, :, 3:6] = np.nan_to_num(points)
+        seen = np.isfinite(points).all(axis=2)
+        self.variances[:] = np.repeat(np.where(seen, MARKER_SIGMA**2, np.inf), 3, axis=1)
 
-    def run(self, progress: ShareProgress = lambda _: None) -> None:
-        """Solve poses, and refine shape and offsets, until these settle."""
-        for number in range(ROUNDS):
-            self.solve_poses()
-            progress((number + 0.5) / ROUNDS)
-            moved = self.refine()
-            progress((number + 1.0) / ROUNDS)
-            if moved < _SETTLED:
-                break
-        self.solve_poses()
+    def take(self, shared: Float[Array, "shared"]) -> None:
+        """Give the body its shape, and the markers their places."""
+        ways = len(self._shape.ways)
+        self.space = self.space.on_body(self._shape.mixed(shared[:ways]))
+        self.body = (*self.space.tree, self._masses)
+        self.floats[:, :, :3] = shared[ways:].reshape(-1, 3)
 
-    def solve_poses(self) -> None:
-        """Solve every pose from its last; restart those that got stuck from a neighbour's."""
-        names, nowhere = self.space.skeleton.names, (0.0, 0.0, 0.0)
-        places = [Handle(names[j], tuple(o)) for j, o in zip(self.joints, self.offsets.tolist(), strict=True)]
-        rows = [Position(place, nowhere, tolerance=MARKER_SIGMA) for place in places]
-        problem = Problem(self.space, rows, settings=Settings(map_steps=25, step_tolerance=1e-4))
-        problem.limits = read_only(np.tile([[-np.inf], [np.inf]], (1, self.space.freedoms)))
-        costs = np.array([self._solve(problem, f, self.q[f]) for f in range(len(self.q))])
-        for frame in np.flatnonzero(costs > 4.0 * np.median(costs) + 1e-4).tolist():
-            others = np.flatnonzero(costs <= 2.0 * np.median(costs))
-            if len(others):
-                before, q = costs[frame], self.q[frame].copy()
-                near = self.q[others[np.argmin(np.abs(others - frame))]].copy()
-                near[:ROOT_SIZE] = q[:ROOT_SIZE]
-                costs[frame] = self._solve(problem, frame, near)
-                if costs[frame] > before:
-                    self.q[frame], costs[frame] = q, before
-        gaps = self._gaps()
-        self.weights = np.where(gaps > FAR, (FAR / np.maximum(gaps, FAR)) ** 2, 1.0)
+    def by_shared(self, q: Float[Array, "frames size"]) -> Float[Array, "frames rows shared"]:
+        """How the markers move with each way of the shape, and with their own places."""
+        ways, parents, turns = len(self._shape.ways), self.space.skeleton.parents, self.space.forward(q)[1]
+        moved = np.einsum("fjab,kjb->fjak", turns[:, np.maximum(parents, 0)], self._shape.ways)
+        moved[:, 0] = 0.0
+        for joint in range(1, len(parents)):
+            moved[:, joint] += moved[:, parents[joint]]
+        found = np.zeros((len(q), len(self._joints), 3, self.shared))
+        found[..., :ways] = moved[:, self._joints]
+        for marker, joint in enumerate(self._joints):
+            found[:, marker, :, ways + 3 * marker : ways + 3 * marker + 3] = turns[:, joint]
+        return found.reshape(len(q), -1, self.shared)
 
-    def refine(self) -> float:
-        """Take one step of shape and offsets with the poses eliminated; return the largest change in metres."""
-        ways, trust = len(self.parts), np.repeat(self.trust, 3)
-        usual, sigma = self.shape.usual, self.shape.sigma
-        matrix = np.diag(np.r_[np.full(ways, sigma**-2.0), trust])
-        right = np.r_[(usual - self.parts) / sigma**2, trust * (self.expected - self.offsets).ravel()]
-        share, parents = 1.0 / len(self.q), self.space.skeleton.parents
-        prior = np.r_[np.full(ROOT_FREEDOMS, 1e-6), 1.0 / self.pose_variances]
-        for frame, (q, turns) in enumerate(zip(self.q, self.space.forward(self.q)[1], strict=True)):
-            # The Jacobians of the markers by pose and by (shape, offsets), their residuals, and the rows' weights.
-            points, J = self.space.handle_positions(q, Handles(self.joints, self.offsets))
-            moved = np.einsum("jab,kjb->jak", turns[np.maximum(parents, 0)], self.shape.ways)
-            moved[0] = 0.0
-            for joint in range(1, len(parents)):
-                moved[joint] += moved[parents[joint]]
-            own = np.zeros((len(J), ways + self.offsets.size))
-            own[:, :ways] = moved[self.joints].reshape(-1, ways)
-            for marker, joint in enumerate(self.joints):
-                column = ways + 3 * marker
-                own[3 * marker : 3 * marker + 3, column : column + 3] = turns[joint]
-            left = np.where(self.seen[frame][:, None], self.points[frame] - points, 0.0).ravel()
-            w = np.repeat(np.where(self.seen[frame], self.weights[frame], 0.0) / MARKER_SIGMA**2, 3)
-            weighed = J.T * w
-            pull = weighed @ left
-            pull[ROOT_FREEDOMS:] += prior[ROOT_FREEDOMS:] * (self.starts[frame] - q[ROOT_SIZE:])
-            cross = weighed @ own
-            solved = np.linalg.solve(weighed @ J + np.diag(prior), np.column_stack([cross, pull]))
-            matrix += share * ((own.T * w) @ own - cross.T @ solved[:, :-1])
-            right += share * (own.T @ (w * left) - cross.T @ solved[:, -1])
-        step = np.linalg.solve(matrix, right)
-        self.parts = np.clip(self.parts + step[:ways], usual - 0.5, usual + 1.0)
-        self.offsets = self.offsets + step[ways:].reshape(-1, 3)
-        self.space = self.space.on_body(self.shape.mixed(self.parts))
-        return float(np.abs(step[ways:]).max())
+    def gaps(self, now: Unknowns) -> Float[Array, "frames markers"]:
+        """Distances of the markers from their places on the body; NaN if not seen."""
+        self.take(now.shared[self.common])
+        carried = self.space.points(now.q, Handles(self._joints, self.floats[0, :, :3]))
+        return np.asarray(np.linalg.norm(self.points - carried, axis=2))
 
-    def result(self) -> Calibration:
-        """The body, its markers and their residuals."""
-        gaps = np.where(self.seen, self._gaps(), np.nan)
-        squares = np.where(self.weights > 0.5, gaps**2, np.nan)
-        usable = np.isfinite(squares).any(axis=0)
-        sigmas = np.full(len(self.labels), MARKER_SIGMA)
-        sigmas[usable] = np.sqrt(np.nanmean(squares[:, usable], axis=0) / 3.0)
-        names = self.space.skeleton.names
-        layout = {
-            label: Handle(names[j], (x, y, z))
-            for label, j, (x, y, z) in zip(self.labels, self.joints, self.offsets.tolist(), strict=True)
-        }
-        rms = float(np.sqrt(np.nanmean(gaps[self.weights > 0.5] ** 2)))
-        return Calibration(self.space.skeleton, layout, read_only(np.maximum(sigmas, LEAST_SIGMA)), rms)
 
-    def _rooted(self, frame: Float[Array, "markers 3"], start: Float[Array, "maps"]) -> Float[Array, "size"]:
-        """The start pose with its root at the trunk's markers, else at all markers."""
-        own = _own_points(self.space, Handles(self.joints, self.expected), start)
-        seen, skeleton = np.isfinite(frame).all(axis=1), self.space.skeleton
-        trunk = [skeleton.index(role) for role in ("pelvis", "spine", "chest") if role in skeleton.roles]
-        used = seen & np.isin(self.joints, trunk)
-        used = used if used.sum() >= 3 else seen
-        turn, shift, _ = rigid_fit(own[used], frame[used])
-        return np.concatenate([shift, rotations.quaternion_from_matrix(turn), start])
+def _fit(
+    space: PoseSpace,
+    shape: BodyShape,
+    layout: Mapping[str, Handle],
+    points: Float[Array, "frames markers 3"],
+    starts: Float[Array, "frames maps"],
+    *,
+    offsets: Float[Array, "markers"],
+    scale: float,
+    pose_sigma: float = POSE_SIGMA,
+    progress: ShareProgress = lambda _: None,
+) -> Calibration:
+    """Fit shape, marker places and poses; these are near `starts`, and the places deviate by `offsets`."""
+    space = space.on_body(shape.mixed(np.full(len(shape.ways), shape.usual)))
+    names, joints = space.skeleton.names, space.handles(list(layout.values())).joints
+    expected = scale * np.array([handle.offset for handle in layout.values()])
+    rows = [
+        Position(Handle(names[joint], tuple(place)), (0.0, 0.0, 0.0), tolerance=MARKER_SIGMA)
+        for joint, place in zip(joints, expected.tolist(), strict=True)
+    ]
+    anywhere = np.full((len(names), 3), np.inf)
+    free = JointLimits(space.references, -anywhere, anywhere)
+    problem = Problem(space, rows, limits=free, settings=_ALONE)
+    bare = np.repeat(~np.isin(space.moving, joints), 3)
+    variances = np.where(bare, min(pose_sigma, STIFF_SIGMA), pose_sigma) ** 2
+    q = _poses_alone(problem, points, starts, variances)
+    markers = BodyMarkers(problem, shape, points)
+    usual = np.r_[np.full(len(shape.ways), shape.usual), expected.ravel()]
+    # As if every frame had its own expectation of the body: many frames of a wrong body are not evidence for it.
+    trust = len(q) * np.r_[np.full(len(shape.ways), shape.sigma**-2), np.repeat(offsets**-2.0, 3)]
+    mean = np.hstack([q[:, :ROOT_SIZE], starts])
+    near = WindowGaussian(0, mean, np.r_[np.full(ROOT_FREEDOMS, 1e-6), 1.0 / variances])
+    solver = SequenceSolver(space, [markers, SharedGaussian(markers, usual, trust), near], limits=free)
+    found, _ = solver.solve(
+        Unknowns(q, shared=usual),
+        rounds=ROUNDS,
+        settled=SETTLED,
+        progress=lambda done: progress(done / ROUNDS),
+    )
+    gaps = markers.gaps(found)
+    squares = np.where(gaps < WRONG, gaps**2, np.nan)
+    usable, sigmas = np.isfinite(squares).any(axis=0), np.full(len(joints), MARKER_SIGMA)
+    sigmas[usable] = np.sqrt(np.nanmean(squares[:, usable], axis=0) / 3.0)
+    places = {
+        label: Handle(names[joint], (x, y, z))
+        for label, joint, (x, y, z) in zip(layout, joints, markers.floats[0, :, :3].tolist(), strict=True)
+    }
+    return Calibration(
+        markers.space.skeleton,
+        places,
+        read_only(np.maximum(sigmas, LEAST_SIGMA)),
+        float(np.sqrt(np.nanmean(squares))),
+    )
 
-    def _solve(self, problem: Problem, frame: int, start: Float[Array, "size"]) -> float:
-        q, seen = start.copy(), self.seen[frame]
-        variances = np.where(seen, MARKER_SIGMA**2 / np.maximum(self.weights[frame], 1e-6), np.inf)
-        problem.rows[:, VARIANCE] = np.repeat(variances, 3)
-        problem.with_targets(np.where(seen[:, None], self.points[frame], 0.0))
-        covariance = np.r_[np.ones(ROOT_FREEDOMS), self.pose_variances]
-        _, _, errors = problem.run(q, self.starts[frame], covariance[None])
-        self.q[frame] = q
-        return float(np.mean(errors.reshape(-1, 3)[seen] ** 2))
 
-    def _gaps(self) -> Float[Array, "frames markers"]:
-        positions, turns = self.space.forward(self.q)
-        carried = positions[:, self.joints] + np.einsum("fmab,mb->fma", turns[:, self.joints], self.offsets)
-        return np.asarray(np.linalg.norm(np.nan_to_num(self.points) - carried, axis=2))
+def _poses_alone(
+    problem: Problem,
+    points: Float[Array, "frames markers 3"],
+    starts: Float[Array, "frames maps"],
+    variances: Float[Array, "maps"],
+) -> Float[Array, "frames size"]:
+    """Every frame solved by itself on one body, as the initial guess; stuck ones again from a neighbour's."""
+    seen, covariance = np.isfinite(points).all(axis=2), np.r_[np.ones(ROOT_FREEDOMS), variances][None]
+    left = np.empty(len(points))
+
+    def solved(frame: int, start: Float[Array, "size"]) -> tuple[Float[Array, "size"], float]:
+        q = start.copy()
+        problem.rows[:, VARIANCE] = np.repeat(np.where(seen[frame], MARKER_SIGMA**2, np.inf), 3)
+        problem.with_targets(np.where(seen[frame][:, None], points[frame], 0.0))
+        _, _, errors = problem.run(q, starts[frame], covariance)
+        return q, float(np.mean(errors.reshape(-1, 3)[seen[frame]] ** 2))
+
+    q = np.stack([_rooted(problem, *frame) for frame in zip(points, starts, strict=True)])
+    for frame in range(len(q)):
+        q[frame], left[frame] = solved(frame, q[frame])
+    good = np.flatnonzero(left <= 2.0 * np.median(left))
+    for frame in np.flatnonzero(left > 4.0 * np.median(left) + 1e-4).tolist():
+        near = q[good[np.argmin(np.abs(good - frame))]]
+        again, cost = solved(frame, np.r_[q[frame, :ROOT_SIZE], near[ROOT_SIZE:]])
+        if cost < left[frame]:
+            q[frame] = again
+    return q
+
+
+def _rooted(
+    problem: Problem, frame: Float[Array, "markers 3"], start: Float[Array, "maps"]
+) -> Float[Array, "size"]:
+    """The start pose with its root at the trunk's markers, else at all markers."""
+    own, skeleton = _own_points(problem.space, problem.handles, start), problem.space.skeleton
+    seen = np.isfinite(frame).all(axis=1)
+    trunk = [skeleton.index(role) for role in ("pelvis", "spine", "chest") if role in skeleton.roles]
+    used = seen & np.isin(problem.handles.joints, trunk)
+    used = used if used.sum() >= 3 else seen
+    turn, shift, _ = rigid_fit(own[used], frame[used])
+    return np.concatenate([shift, rotations.quaternion_from_matrix(turn), start])
 
 
 def _posed_skeleton(
@@ -429,9 +430,8 @@ def _posed_skeleton(
     """The mixture of skeletons, at about this scale, whose markers in known poses are the observed ones."""
     space, shape = PoseSpace(skeletons[0]), BodyShape.of_library(skeletons, scale)
     offsets = np.full(len(markers), MARKER_SIGMA)
-    fit = _BodyFit(space, shape, markers, points, poses, offsets=offsets, scale=scale, pose_sigma=KNOWN_SIGMA)
-    fit.run()
-    return fit.space.skeleton
+    fit = _fit(space, shape, markers, points, poses, offsets=offsets, scale=scale, pose_sigma=KNOWN_SIGMA)
+    return fit.skeleton
 
 
 def _own_points(space: PoseSpace, handles: Handles, maps: Float[Array, "maps"]) -> Float[Array, "markers 3"]:

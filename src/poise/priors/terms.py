@@ -43,6 +43,11 @@ class Unknowns:
     def __len__(self) -> int:
         return len(self.q)
 
+    @classmethod
+    def bodiless(cls, x: Float[Array, "frames latent"]) -> Unknowns:
+        """Frames whose only unknowns are latent ones: their poses have no freedoms."""
+        return cls(np.zeros((len(x), 1)), x)
+
 
 class System:
     """The Gauss-Newton system of a sequence, H step = right, to which terms add.
@@ -76,11 +81,11 @@ class System:
         shared = np.zeros(len(self.corner))
         if len(shared):
             border = np.where(self.held[..., None], 0.0, self.border)
-            eliminated = factor.solve(border)
+            eliminated, flat = factor.solve(border), border.reshape(-1, len(shared))
             corner = self.corner + damping * np.diag(np.diag(self.corner))
             shared = np.linalg.solve(
-                corner - np.einsum("tam,tan->mn", border, eliminated),
-                self.shared_right - np.einsum("tam,ta->m", border, steps),
+                corner - flat.T @ eliminated.reshape(flat.shape),
+                self.shared_right - flat.T @ steps.ravel(),
             )
             steps = steps - eliminated @ shared
         return np.where(self.held, 0.0, steps), shared
@@ -104,6 +109,10 @@ class Term(ABC):
         """Look at the sequence before a round, e.g. ask a prior again; true if the rounds must go on."""
         del now, number
         return False
+
+    def inside(self, x: Float[Array, "frames latent"]) -> Float[Array, "frames latent"]:
+        """The valid latent points nearest to some: of coordinates with ranges, those within."""
+        return x
 
     @abstractmethod
     def cost(self, now: Unknowns) -> float:
@@ -188,6 +197,23 @@ class Accelerations(Term):
         system.right[1:, : system.freedoms] += ahead
         system.right[:-1, : system.freedoms] -= behind
         system.matrix.add_differences(DIFFERENCES[2], self.precision)
+
+
+class SharedGaussian(Term):
+    """A Gaussian on the shared unknowns of another term, with a precision for each."""
+
+    def __init__(self, of: Term, mean: Float[Array, "shared"], precision: Float[Array, "shared"]) -> None:
+        self._of, self._mean, self._precision = of, mean, precision
+
+    def cost(self, now: Unknowns) -> float:
+        """Half the weighted squared deviation."""
+        return 0.5 * float(self._precision @ np.square(now.shared[self._of.common] - self._mean))
+
+    def add(self, now: Unknowns, system: System) -> None:
+        """Add the pull to the mean, and the precision."""
+        common = self._of.common
+        system.shared_right[common] += self._precision * (self._mean - now.shared[common])
+        system.corner[common, common] += np.diag(self._precision)
 
 
 class Held(Term):

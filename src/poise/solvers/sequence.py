@@ -46,11 +46,13 @@ AT_ONCE = 64  # frames whose rows are linearised together
 
 
 class SequenceSolver:
-    """All frames as one problem: the sum of its terms."""
+    """All frames as one problem: the sum of its terms. Without a space, all unknowns are latent or shared."""
 
-    def __init__(self, space: PoseSpace, terms: Sequence[Term], *, limits: JointLimits | None = None) -> None:
+    def __init__(
+        self, space: PoseSpace | None, terms: Sequence[Term], *, limits: JointLimits | None = None
+    ) -> None:
         self.space, self.terms = space, list(terms)
-        self._limits = Problem(space, [], limits=limits).limits
+        self._limits = np.empty((2, 0)) if space is None else Problem(space, [], limits=limits).limits
         latent = shared = 0
         for term in self.terms:
             term.own, term.common = slice(latent, latent + term.latent), slice(shared, shared + term.shared)
@@ -102,6 +104,7 @@ class SequenceSolver:
     def deviations(self, now: Unknowns) -> Float[Array, "frames joints"]:
         """One standard deviation per axis of each joint's position, from the terms of its own frame."""
         system = self.system(now, [term for term in self.terms if not term.reach])
+        assert self.space is not None, "deviations are those of a body's joints"
         names = self.space.skeleton.names
         joints, found = self.space.handles(names), np.empty((len(now), len(names)))
         for frame, q in enumerate(now.q):
@@ -113,18 +116,21 @@ class SequenceSolver:
 
     def _moved(self, now: Unknowns, steps: Float[Array, "frames block"], shared: Array) -> Unknowns:
         """The unknowns after a step, which is shortened frame by frame and kept within joint limits."""
-        bounds = np.full(steps.shape[1], LONGEST_TURN)
-        bounds[:3], bounds[self.space.freedoms :] = LONGEST_WAY, LONGEST_STRIDE
+        freedoms, bounds = self._limits.shape[1], np.full(steps.shape[1], LONGEST_TURN)
+        bounds[:3], bounds[freedoms:] = LONGEST_WAY, LONGEST_STRIDE
         steps = steps / np.maximum((np.abs(steps) / bounds).max(axis=1, keepdims=True), 1.0)
-        q = np.empty_like(now.q)
-        for frame, step in enumerate(steps[:, : self.space.freedoms]):
-            q[frame] = self.space.integrate(now.q[frame], step)
-            core.bring_inside(q[frame], self._limits)
-        return Unknowns(q, now.x + steps[:, self.space.freedoms :], now.shared + shared)
+        q, x = now.q.copy(), now.x + steps[:, freedoms:]
+        if self.space is not None:
+            for pose, step in zip(q, steps[:, :freedoms], strict=True):
+                pose[:] = self.space.integrate(pose, step)
+                core.bring_inside(pose, self._limits)
+        for term in self.terms:
+            x[:, term.own] = term.inside(x[:, term.own])
+        return Unknowns(q, x, now.shared + shared)
 
 
 def solve_terms(
-    prior: Prior,
+    prior: Prior | None,
     frames: Sequence[Sequence[Constraint]],
     terms: Sequence[Term],
     start: Unknowns,
@@ -138,15 +144,19 @@ def solve_terms(
 ) -> MotionSolution:
     """The motion of least cost under any terms that meets the constraints of every frame, from a start near it.
 
-    The prior gives its space and limits, unless another `space` is given, and scores the result. In the steps, hard
-    constraints have the tolerance `stiff`.
+    The prior, if there is one, scores the result, and gives its space and limits unless another `space` is given. In
+    the steps, hard constraints have the tolerance `stiff`.
     """
     if not len(frames) == len(start) >= 1:
         raise InvalidValueError(
             f"constraints and start must have the same number of frames, at least 1; "
             f"got {len(frames)} and {len(start)}"
         )
-    space, limits = (prior.space, prior.limits) if space is None else (space, None)
+    limits = None
+    if space is None:
+        if prior is None:
+            raise InvalidValueError("a sequence needs a prior or a pose space; got neither")
+        space, limits = prior.space, prior.limits
     problems = [Problem(space, own, limits=limits, settings=settings) for own in frames]
     constraints = Constraints(problems, stiff=stiff)
     solver = SequenceSolver(space, [*terms, constraints], limits=limits)
@@ -349,7 +359,7 @@ class Constraints(Term):
                 system.bands[0][frame, own, own] += weighed @ jacobian
 
     def finish(
-        self, q: Float[Array, "frames size"], metric: System, prior: Prior, steps: int
+        self, q: Float[Array, "frames size"], metric: System, prior: Prior | None, steps: int
     ) -> list[Solution]:
         """Meet every frame's hard constraints exactly, in place, by the smallest change in a metric."""
         found = []
@@ -367,36 +377,48 @@ class Rows(Term):
     """Soft rows of the same kinds in every frame, each frame with parameters and variances of its own.
 
     A row with infinite variance is not used. Blocks farther off than `outlier` standard deviations count less and
-    less (the loss of Geman and McClure): r^2 / (1 + r^2 / outlier^2) for a block's squared errors r^2.
+    less (the loss of Geman and McClure): r^2 / (1 + r^2 / outlier^2) for a block's squared errors r^2. Rows that
+    depend on shared unknowns override `take` and `by_shared`.
     """
 
     def __init__(self, template: Problem, frames: int, *, outlier: float = np.inf) -> None:
-        self._body, self._integers, self._outlier = template.body, template.integers, outlier
+        self.body, self._integers, self._outlier = template.body, template.integers, outlier
         self._counts = np.array([ROWS[Kind(kind)] for kind in self._integers[:, 0]])
         self.floats = np.repeat(template.floats[None], frames, axis=0)
         self.variances = np.full((frames, len(template.rows)), np.inf)
 
+    def take(self, shared: Float[Array, "shared"]) -> None:
+        """Write the shared unknowns into body and rows."""
+
+    def by_shared(self, q: Float[Array, "frames size"]) -> Float[Array, "frames rows shared"]:
+        """The Jacobian of the rows by the shared unknowns at some poses."""
+        return np.zeros((len(q), self.variances.shape[1], 0))
+
     def cost(self, now: Unknowns) -> float:
         """Half the squared errors over their variances."""
-        return 0.5 * sum(cost for _, _, _, _, cost in self._linearised(now.q))
+        return 0.5 * sum(cost for _, _, _, _, cost in self._linearised(now))
 
     def add(self, now: Unknowns, system: System) -> None:
         """Add the rows of all frames, with outliers weighted by their present errors."""
-        own = slice(0, system.freedoms)
-        for some, errors, jacobians, weights, _ in self._linearised(now.q):
-            weighed = np.swapaxes(jacobians * weights[..., None], 1, 2)
+        own, common = slice(0, system.freedoms), self.common
+        for some, errors, jacobians, weights, _ in self._linearised(now):
+            weighed, columns = np.swapaxes(jacobians * weights[..., None], 1, 2), self.by_shared(now.q[some])
             system.right[some, own] += (weighed @ errors[..., None])[..., 0]
             system.bands[0][some, own, own] += weighed @ jacobians
+            system.border[some, own, common] += weighed @ columns
+            flat = columns.reshape(errors.size, -1)
+            across = (flat * weights.reshape(-1, 1)).T
+            system.corner[common, common] += across @ flat
+            system.shared_right[common] += across @ errors.ravel()
 
-    def _linearised(
-        self, q: Float[Array, "frames size"]
-    ) -> Iterable[tuple[slice, Array, Array, Array, float]]:
+    def _linearised(self, now: Unknowns) -> Iterable[tuple[slice, Array, Array, Array, float]]:
         """Errors, Jacobians and weights of the rows, and twice their cost, for some frames at once."""
-        for first in range(0, len(q), AT_ONCE):
+        self.take(now.shared[self.common])
+        for first in range(0, len(now), AT_ONCE):
             some = slice(first, first + AT_ONCE)
-            variances, poses = self.variances[some], np.ascontiguousarray(q[some])
-            errors, jacobians = np.empty(variances.shape), np.empty((*variances.shape, q.shape[1] - 1))
-            _evaluate_all(poses, self._body, self._integers, self.floats[some], errors, jacobians)
+            variances, poses = self.variances[some], np.ascontiguousarray(now.q[some])
+            errors, jacobians = np.empty(variances.shape), np.empty((*variances.shape, poses.shape[1] - 1))
+            _evaluate_all(poses, self.body, self._integers, self.floats[some], errors, jacobians)
             squares = np.add.reduceat(errors**2 / variances, self._integers[:, 3], axis=1)
             less = 1.0 / (1.0 + squares / self._outlier**2)
             weights = np.repeat(less**2, self._counts, axis=1) / variances
