@@ -2,8 +2,8 @@
 
 After Kovar, Schreiner and Gleicher (2002), "Footskate cleanup for motion capture editing": every contact gets one
 position, corrections are eased from one contact to the next, and the body follows by the smallest change of legs and
-root, which here is the solver's own exact finish. A foot has two points, heel and base of the toes; it may roll from
-one to the other, and each stays in place while it is down.
+root: a Gaussian about every frame, under hard constraints. A foot has two points, heel and base of the toes; it may
+roll from one to the other, and each stays in place while it is down.
 """
 
 from __future__ import annotations
@@ -22,14 +22,17 @@ from poise.motion.contacts import Contacts, foot_contacts, foot_joints, foot_pos
 from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
+from poise.priors.terms import HELD, Unknowns, WindowGaussian
 from poise.skeleton.kernels import ROOT_FREEDOMS
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES, path
 from poise.skeleton.skeleton import Skeleton
 from poise.solvers.constraints import Constraint, transform
-from poise.solvers.problem import Problem, Settings
+from poise.solvers.problem import Settings
+from poise.solvers.sequence import solve_terms
 from poise.types import Array, Progress, silent
 
+CHANGE = 0.03  # radians: typical change of a joint of metric one
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
 _TOLERANCE = 1e-5  # metres or radians: frames that differ by more look unsteady at high frame rates
 
@@ -84,11 +87,12 @@ def following(
     """The motion with every frame changed as little, in this metric, as its constraints allow."""
     space = PoseSpace(motion.skeleton)
     poses = space.q_from_frames(motion.root_positions, motion.rotations)
-    problem = Problem(space, constraints(0), settings=Settings(tolerance=_TOLERANCE))
-    for frame in range(len(poses)):
-        problem.retarget(constraints(frame)).finish(poses[frame], metric[None, :])
-        progress(frame + 1, len(poses))
-    roots, quaternions = space.frames_from_q(poses)
+    near = WindowGaussian(0, poses, CHANGE**-2 / np.maximum(metric, 1.0 / HELD))
+    found = solve_terms(
+        None, [constraints(frame) for frame in range(len(poses))], [near], Unknowns(poses), fps=motion.fps,
+        space=space, settings=Settings(tolerance=_TOLERANCE), progress=progress,
+    )  # fmt: skip
+    roots, quaternions = space.frames_from_q(np.stack([solution.q for solution in found.solutions]))
     return motion.with_frames(roots, rotations.continuous(quaternions))
 
 
