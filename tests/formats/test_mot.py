@@ -12,11 +12,13 @@ import numpy as np
 import pytest
 
 import poise
-from poise.apps.opensim import fitted
+from poise.apps.opensim import BodyAims, aims_of, fitted
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import mot
 from poise.formats.osim import OsimModel, placed, read_model
 from poise.performer import act
+from poise.priors.terms import Unknowns
+from poise.solvers.sequence import SequenceSolver
 
 OPENSIM = os.environ.get("POISE_OPENSIM", "")
 Z, X, Y = "0 0 1", "1 0 0", "0 1 0"
@@ -245,6 +247,17 @@ def test_folders_of_motions_pass_over_mot_files(model: Path, tmp_path: Path) -> 
     act("walk", seconds=0.2, fps=30).save(tmp_path / "walk.bvh")
     act("walk", seconds=0.2, fps=30).save(tmp_path / "walk.mot", onto=model)
     assert [file.name for file in poise.formats.registry.motion_files([tmp_path])] == ["walk.bvh"]
+
+
+def test_what_a_fit_adds_is_minus_the_gradient_of_its_cost(model: Path) -> None:
+    generic, walk = read_model(model), act("walk", seconds=0.2, fps=30)
+    rng, start = np.random.default_rng(0), np.tile(generic.defaults, (len(walk), 1))
+    solver = SequenceSolver(None, [BodyAims(generic, aims_of(generic, walk), start)])
+    x = start[:, generic.free] + 0.1 * rng.normal(size=(len(walk), len(generic.free)))
+    system = solver.system(Unknowns.bodiless(x))
+    along = np.where(system.held, 0.0, rng.normal(size=x.shape))
+    before, after = (solver.cost(Unknowns.bodiless(x + step * along)) for step in (-1e-6, 1e-6))
+    assert -np.vdot(system.right, along) == pytest.approx((after - before) / 2e-6, rel=0.02)
 
 
 @pytest.mark.skipif(not OPENSIM, reason="POISE_OPENSIM does not name a Python with opensim")
