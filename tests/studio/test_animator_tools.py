@@ -356,13 +356,13 @@ def test_a_prop_that_is_moved_over_a_recording_keys_what_is_glued_to_it(recorded
     recorded.answer(said.PutProp(seq=2, prop=there, gesture=7))
     recorded.answer(said.PutProp(seq=3, prop=there, last=True, ease=EASE, gesture=7))
     after = motion_of(recorded)
-    assert [(key.handle, key.frame) for key in recorded.state.timeline.keys] == [("left", 40), ("right", 40)]
+    assert [(key.handles, key.frame) for key in recorded.state.timeline.poses] == [(["left", "right"], 40)]
     assert changed_frames(before, after) == (40 - EASE, 40 + EASE + 1)
     hands = [after.skeleton.index(f"{side}_hand") for side in ("left", "right")]
     np.testing.assert_allclose(joint_positions(after)[40, hands], np.add(starts, [0, 0.1, 0]), atol=5e-3)
     assert recorded.history.undos == undos + 1
     recorded.answer(said.Undo())
-    assert recorded.state.timeline.keys == []
+    assert recorded.state.timeline.poses == []
     np.testing.assert_array_equal(motion_of(recorded).rotations, before.rotations)
 
 

@@ -46,13 +46,26 @@ def dragged(session: Session, ease: int | None) -> None:
     )
 
 
+def mirrored(session: Session, ease: int | None) -> None:
+    session.answer(said.Mirror(ease=ease))
+
+
+def looked(session: Session, ease: int | None) -> None:
+    session.answer(said.SetLookAt(target=(0.5, 1.2, 1.0), ease=ease))
+
+
+def drawn_in_the_style(session: Session, ease: int | None) -> None:
+    """A drag over the map of the style."""
+    session.answer(said.DragLatent(seq=session.seq + 1, point=(0.3, 0.2), hold=False, last=True, ease=ease))
+
+
 REACHES = {
     "far ahead": (-0.1, 1.0, 1.1), "to the side": (-1.1, 1.2, 0.1), "low ahead": (-0.2, 0.3, 0.6),
     "high": (-0.3, 2.1, 0.1), "across": (0.4, 1.1, 0.4), "near": (-0.25, 1.0, 0.2),
 }  # fmt: skip
 
 
-EDITS = [typed, turned, dragged]
+EDITS = [typed, turned, dragged, mirrored, looked, drawn_in_the_style]
 
 
 def fresh(session: Session) -> None:
@@ -73,16 +86,23 @@ def test_every_edit_is_keyed_as_one_step_of_undo(
     session.answer(said.PutHandle(handle=said.SceneHandle(id="right_hand", joint="right_hand")))
     before, undos = session.state, session.history.undos
     edit(session, None)
-    assert session.state.timeline.keys == []
+    assert session.state.timeline.poses == []
     session.answer(said.Undo())
     edit(session, 2)
-    (key,) = session.state.timeline.keys
-    assert (key.handle, key.frame, key.ease) == ("right_hand", 3, 2)
-    assert key.position == pytest.approx(session.state.handle("right_hand").position, abs=2e-3)
-    assert key.rotation == pytest.approx(session.state.handle("right_hand").rotation, abs=2e-3)
+    *first, key = session.state.timeline.poses
+    assert (key.handles, key.frame, key.ease) == (["right_hand"], 3, 2)
+    assert [each.frame for each in first] == ([] if begin is recorded else [0])  # where the body stood
+    assert session.motion is not None
+    held = session.motion[3].positions["right_hand"]
+    np.testing.assert_allclose(held, session.state.pose.positions["right_hand"], atol=1e-6)
+    if edit in (typed, turned, dragged):
+        np.testing.assert_allclose(held, session.state.handle("right_hand").position, atol=2e-3)
     assert session.history.undos == undos + 1
     kept = session.autosave.find(session.token)
-    assert session.files.opened(kept, before).timeline.keys == [key]
+    opened = session.files.opened(kept, before)
+    assert opened.timeline.poses == [*first, key]
+    assert opened.motion is not None
+    np.testing.assert_allclose(opened.motion[3].positions["right_hand"], held, atol=1e-6)
     edit(session, 2)  # another edit is another step
     assert session.history.undos == undos + 2
     session.answer(said.Undo())
@@ -91,7 +111,7 @@ def test_every_edit_is_keyed_as_one_step_of_undo(
 
 
 def shown(state: State) -> tuple[object, ...]:
-    return state.timeline.keys, state.handles, np.asarray(state.pose.rotations).tobytes()
+    return state.timeline.poses, state.handles, np.asarray(state.pose.rotations).tobytes()
 
 
 def test_what_moves_along_is_keyed_too(session: Session) -> None:
@@ -103,7 +123,8 @@ def test_what_moves_along_is_keyed_too(session: Session) -> None:
         seq=1, handle="right_hand", position=(x, y + 0.1, z), along=["left_hand"], last=True, ease=2
     )
     session.answer(drag)
-    assert [key.handle for key in session.state.timeline.keys] == ["left_hand", "right_hand"]
+    (key,) = session.state.timeline.poses
+    assert key.handles == ["left_hand", "right_hand"]
     assert session.history.undos == 4  # the timeline, two handles, and the drag with its keys
 
 

@@ -19,6 +19,7 @@ from poise.geometry import rotations
 from poise.geometry.splines import EASES
 from poise.motion.contacts import foot_contacts, foot_handles, foot_positions
 from poise.motion.gaps import runs
+from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.motion.carrying import Frames
 from poise.priors.motion.prior import Between, MotionPrior, on_frames
@@ -83,10 +84,7 @@ def through_keys(
     """The motion through keys. See `poise.inbetween`."""
     begun, skeleton = work_clock(), skeleton_of(keys)
     prior, universal = MotionPrior(skeleton), UniversalPrior(skeleton)
-    timeline = _Timeline.of(_solved(sorted(keys, key=lambda key: key.time), universal), skeleton, fps)
-    inside, poses = timeline.looped() if loop else (timeline.inside, timeline.poses)
-    found = prior.through(inside, poses, fps=fps)
-    found = found.sampled(timeline.when + (timeline.inside[-1] if loop else 0), timeline.keys)
+    found = passing(_solved(sorted(keys, key=lambda key: key.time), universal), prior, fps=fps, loop=loop)
     if variant:
         found = prior.another(found, np.random.default_rng(variant))
     seen = (found.contacts > STANDS) & foot_contacts(found.motion).feet
@@ -109,6 +107,26 @@ def through_keys(
         deviations=found.point_deviations[:, prior.carrier.fit.rows],
         standing=standing,
     )
+
+
+def passing(
+    keys: Sequence[tuple[PoseKey, Pose]], prior: MotionPrior, *, fps: float, loop: bool = False
+) -> Between:
+    """The motion that the prior expects through keys in order of time; feet that stand may still slide."""
+    timeline = _Timeline.of(keys, prior.skeleton, fps)
+    inside, poses = timeline.looped() if loop else (timeline.inside, timeline.poses)
+    found = prior.through(inside, poses, fps=fps)
+    return found.sampled(timeline.when + (timeline.inside[-1] if loop else 0), timeline.keys)
+
+
+def straight(keys: Sequence[tuple[PoseKey, Pose]], skeleton: Skeleton, *, fps: float) -> Motion:
+    """Keys with every joint turned evenly from one to the next, for bodies that the motion prior does not know."""
+    timeline = _Timeline.of(keys, skeleton, fps)
+    before = np.clip(
+        np.searchsorted(timeline.inside, timeline.when, side="right") - 1, 0, len(timeline.inside) - 2
+    )
+    share = (timeline.when - timeline.inside[before]) / np.diff(timeline.inside)[before]
+    return Motion(skeleton, fps, *timeline.poses.between(before, before + 1, share))
 
 
 def planted(found: Between, standing: Bool[Array, "frames 2"]) -> list[list[Constraint]]:

@@ -10,16 +10,12 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.skeleton.skeleton import Pose
-from poise.studio.layers import Correction, Layers, held
-from poise.studio.messages import BodyKey, EaseKeys, Key, KeyPlace, SceneHandle, Timeline
+from poise.studio.layers import Correction
+from poise.studio.messages import BodyKey, EaseKeys, Key, KeyPlace, MoveKeys, SceneHandle, Timeline
 from poise.studio.solving import Poser, following, planted
 from poise.studio.state import Placed, State
 
 MET = 1e-3  # metres and radians: largest residual at which the shown pose meets a key
-POSES = "poses"
-"""The name of a timeline that is made of whole poses."""
-ALWAYS = 36_000  # frames: such a pose holds until the next
-
 Place = tuple[str | None, int]
 AnyKey = TypeVar("AnyKey", Key, BodyKey)
 
@@ -47,7 +43,7 @@ def recorrected(
         if frame != timeline.frame or not all(_is_met(changed, key) for key in keys):
             fewer = len(keys) + len(posed) < len(before) + len(others)
             start = (state.layers.base if fewer else state.layers.motion)[frame]
-            pose = _solved(changed, keys, start, poser)
+            pose = meeting(changed, keys, start, poser)
         ease = max([*posed, *(key.ease for key in keys)])
         made = Correction.between(layers.base[frame], pose, frame=frame, ease=ease)
         layers = layers.with_correction(made)
@@ -55,10 +51,17 @@ def recorrected(
 
 
 def at_frame(state: State, frame: int) -> State:
-    """A frame of the recording as the next pose to edit: handles and planted feet are at the body's positions."""
+    """A frame of the motion as the next pose to edit: handles and planted feet are at the body's positions.
+
+    At a key of the whole body the handles are pinned that were pinned then.
+    """
     assert state.motion is not None
     pose = state.motion[frame]
-    handles = tuple(following(handle, pose) for handle in state.handles)
+    pinned = next((set(key.handles) for key in state.timeline.poses if key.frame == frame), None)
+    handles = tuple(
+        following(handle if pinned is None else handle.with_(pinned=handle.id in pinned), pose)
+        for handle in state.handles
+    )
     return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=False)
 
 
@@ -90,7 +93,7 @@ def _is_met(state: State, key: Key) -> bool:
     return all(np.allclose(goal, at, atol=MET) for goal, at in gaps if goal is not None and at is not None)
 
 
-def _solved(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pose:
+def meeting(state: State, keys: Sequence[Key], start: Pose, poser: Poser) -> Pose:
     """The least change of a pose that meets the keys of its frame, with the feet in place."""
     targets = [{"position": key.position, "rotation": key.rotation, "pinned": True} for key in keys]
     handles = [state.handle(key.handle).with_(**goal) for key, goal in zip(keys, targets, strict=True)]
@@ -105,62 +108,92 @@ def posed(state: State, pose: Pose) -> State:
     return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=True)
 
 
-def keyed(state: State, rest: Pose, ease: int) -> State:
-    """Key the shown pose for the whole body at its frame; without a motion, a static one is started."""
-    timeline, frame = state.timeline, state.timeline.frame
-    layers = state.layers
-    if layers is None:
-        layers, ease = Layers(held(rest, timeline.frames, timeline.fps)), ALWAYS
-        timeline = timeline.with_(clip=POSES)
-    ease = ALWAYS if timeline.clip == POSES else ease
-    poses = [*(key for key in timeline.poses if key.frame != frame), BodyKey(frame=frame, ease=ease)]
+def corrected(state: State, ease: int) -> State:
+    """Key the shown pose for the whole body at its frame, over the motion that is there."""
+    assert state.layers is not None
+    timeline, frame, layers = state.timeline, state.timeline.frame, state.layers
+    pinned = [handle.id for handle in state.handles if handle.pinned]
+    key = BodyKey(frame=frame, ease=ease, handles=pinned)
+    poses = [*(each for each in timeline.poses if each.frame != frame), key]
     keys = list(timeline.keys)
-    for number, key in enumerate(keys):
-        if key.frame == frame and timeline.clip:
-            there = _as_shown(state, key)
-            keys[number] = key.with_(position=there.position, rotation=there.rotation)
-    timeline = timeline.with_(keys=keys, poses=sorted(poses, key=lambda key: key.frame))
+    for number, own in enumerate(keys):
+        if own.frame == frame and timeline.clip:
+            there = _as_shown(state, own)
+            keys[number] = own.with_(position=there.position, rotation=there.rotation)
+    timeline = timeline.with_(keys=keys, poses=sorted(poses, key=lambda each: each.frame))
     made = Correction.between(layers.base[frame], state.pose, frame=frame, ease=ease)
     return state.with_(timeline=timeline, layers=layers.with_correction(made), by_hand=False)
 
 
-def moved(state: State, places: Iterable[KeyPlace], by: int) -> tuple[State, list[int]]:
-    """Move keys to other frames, replacing those there; return also all changed frames."""
-    timeline, chosen = state.timeline, _known(state.timeline, places)
-    if any(not 0 <= frame + by < timeline.frames for _, frame in chosen):
+def destinations(state: State, message: MoveKeys) -> dict[Place, Place]:
+    """Where keys go; on a timeline of poses a breakdown keeps its share of the time between the keys around it."""
+    timeline, chosen = state.timeline, _known(state.timeline, message.keys)
+    first = min(frame for _, frame in chosen)
+
+    def moved_from(frame: int) -> int:
+        return first + round((frame - first) * message.stretch) + message.by
+
+    found = {(handle, frame): (handle, moved_from(frame)) for handle, frame in chosen}
+    if any(not 0 <= frame < timeline.frames for _, frame in found.values()):
         raise InvalidValueError(f"keys stay within frames 0 to {timeline.frames - 1}")
-    there = {(handle, frame + by) for handle, frame in chosen}
-    bodies = {frame for handle, frame in chosen if handle is None}
-    replaced = {frame + by for frame in bodies} - bodies
-    corrections = [
-        replace(each, frame=each.frame + by) if each.frame in bodies else each
-        for each in ([] if state.layers is None else state.layers.corrections)
-        if each.frame not in replaced
-    ]
+    if len(set(found.values())) < len(found):
+        raise InvalidValueError("two keys would be on one frame; move them further apart")
+    if state.is_posed and not message.copies:
+        firm = [key.frame for key in timeline.poses if key.kind != "breakdown"]
+        after = [found.get((None, frame), (None, frame))[1] for frame in firm]
+        for key in timeline.poses:
+            if key.kind == "breakdown" and (None, key.frame) not in found and firm:
+                found[None, key.frame] = None, round(float(np.interp(key.frame, firm, after)))
+    return found
 
-    def change(key: AnyKey) -> AnyKey | None:
-        if _of(key) in chosen:
-            return key.with_(frame=key.frame + by)
-        return None if _of(key) in there else key
 
-    found = _with(state, change, sorted(corrections, key=lambda each: each.frame))
-    return found, sorted({frame for _, frame in chosen | there})
+def moved(state: State, message: MoveKeys) -> tuple[State, list[int]]:
+    """Move keys to other frames, replacing those there; return also all changed frames."""
+    to = destinations(state, message)
+    gone = set() if message.copies else set(to)
+    there = set(to.values())
+
+    def change(keys: Sequence[AnyKey]) -> list[AnyKey]:
+        left = [key for key in keys if _of(key) not in gone | there]
+        return left + [key.with_(frame=to[_of(key)][1]) for key in keys if _of(key) in to]
+
+    timeline = state.timeline.with_(
+        keys=sorted(change(state.timeline.keys), key=lambda key: (key.handle, key.frame)),
+        poses=sorted(change(state.timeline.poses), key=lambda key: key.frame),
+    )
+    layers = state.layers
+    if layers is not None:
+        own = [each for each in layers.corrections if (None, each.frame) not in gone | there]
+        own += [
+            replace(each, frame=to[None, each.frame][1])
+            for each in layers.corrections
+            if (None, each.frame) in to
+        ]
+        layers = replace(layers, corrections=tuple(sorted(own, key=lambda each: each.frame)))
+    frames = sorted({frame for _, frame in {*to, *there}})
+    return state.with_(timeline=timeline, layers=layers), frames
 
 
 def eased(state: State, message: EaseKeys) -> State:
-    """Change the number of frames over which keys fade, the easing to the next, or the tangents."""
+    """Change the number of frames over which keys fade, the easing to the next, the tangents, or kinds of poses."""
     chosen = _known(state.timeline, message.keys)
     fade = {} if message.ease is None else {"ease": message.ease}
     other: dict[str, object] = {**fade}
+    body: dict[str, object] = {**fade}
     if message.easing is not None:
-        other["easing"] = message.easing
+        other["easing"] = body["easing"] = message.easing
+    if message.tempo is not None:
+        body["tempo"] = message.tempo
+    if message.kind is not None or message.hold is not None:
+        body["kind"] = kind = message.kind or "hold"
+        body["hold"] = state.timeline.eased(message.hold) if kind == "hold" else 0
     if message.tangents is not None:
         other["tangent"] = other["spin"] = (0.0, 0.0, 0.0) if message.tangents == "flat" else None
 
     def change(key: AnyKey) -> AnyKey:
         if _of(key) not in chosen:
             return key
-        return key.with_(**(other if isinstance(key, Key) else fade))
+        return key.with_(**(other if isinstance(key, Key) else body))
 
     found = _with(state, change, () if state.layers is None else state.layers.corrections)
     if found.layers is None:

@@ -22,9 +22,10 @@ from poise.motion.motion import Motion
 from poise.priors.abilities import standing_pose
 from poise.priors.registry import learnable
 from poise.solvers.constraints import CONSTRAINTS
-from poise.studio import messages
+from poise.studio import messages, pose_to_pose
 from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
+from poise.studio.correcting import at_frame, corrected
 from poise.studio.history import History
 from poise.studio.jobs import Done, Jobs, Report, Steps
 from poise.studio.layers import changed_frames
@@ -197,8 +198,27 @@ class Session:
             listener(state)
         return self.pose(fine=fine)
 
-    def commit(self, state: State, solved: SolvedState | None = None) -> Answer:
-        """Show a state as one step of undo; all steps of one gesture are one."""
+    def commit(
+        self,
+        state: State,
+        solved: SolvedState | None = None,
+        *,
+        ease: int | None = None,
+        handles: Iterable[str] = (),
+    ) -> Answer:
+        """Show a state as one step of undo; all steps of one gesture are one. With `ease` it is keyed.
+
+        Where keys of handles make the motion, these handles are keyed; else the whole pose.
+        """
+        before, by_handles = (
+            self.history.now,
+            [] if state.timeline.clip or not state.timeline.keys else [*handles],
+        )
+        if solved is not None:
+            state = state.with_(placed=solved.placed)
+        if ease is not None and not by_handles:
+            over = state.layers is not None and not state.is_posed
+            state = corrected(state, ease) if over else pose_to_pose.keyed(state, before.pose, ease)
         pose = self.show(state, solved)
         self.history.push(self.state)
         if self._gesture is not None and self._gesture == self._stepped:
@@ -206,27 +226,43 @@ class Session:
         self._stepped = self._gesture
         self.poser.foresee(self.state)
         self.keep()
-        return [self.scene(), pose]
+        answer = [self.scene(), pose]
+        if ease is None:
+            return answer
+        if by_handles:
+            return [*answer, *self._keyed(by_handles, ease)]
+        return [*answer, *self.motion_shown(before.motion), *self.restored()]
 
-    def settle(self, state: State, solved: SolvedState) -> Answer:
+    def settle(
+        self, state: State, solved: SolvedState, *, ease: int | None = None, handles: Iterable[str] = ()
+    ) -> Answer:
         """Show a solved state as one step of undo: feet that were moved stand where they are now."""
         state = state.with_(placed=solved.placed)
-        return self.commit(state.with_(anchors=replanted(state)), solved)
+        return self.commit(state.with_(anchors=replanted(state)), solved, ease=ease, handles=handles)
 
-    def keyed(self, answer: Answer, handles: Iterable[str], ease: int | None) -> Answer:
+    def _keyed(self, handles: Iterable[str], ease: int) -> Answer:
         """Key handles where an edit that was just committed has put them: both are one step of undo.
 
-        Without an ease nothing is keyed. A key that is there already keeps its curve.
+        A key that is there already keeps its curve.
         """
-        timeline, gesture = self.state.timeline, self._gesture
+        timeline, gesture, answer = self.state.timeline, self._gesture, []
         known = {key.handle: key for key in timeline.keys if key.frame == timeline.frame}
-        for name in [] if ease is None else handles:
+        for name in handles:
             handle = self.state.handle(name)
             key = known.get(name, messages.Key(handle=name, frame=timeline.frame))
             key = key.with_(position=handle.position, rotation=handle.rotation, ease=ease)
             self._stepped = OWN_GESTURE if gesture is None else gesture
-            answer = [*answer, *self.answer(messages.PutKey(key=key, gesture=self._stepped))]
+            answer += self.answer(messages.PutKey(key=key, gesture=self._stepped))
         return answer
+
+    def rekeyed(self, state: State) -> Answer:
+        """Show a state with other keys of whole poses, as one step of undo; its motion is then solved."""
+        state = at_frame(state, state.timeline.frame) if state.motion is not None else state
+        return [*self.begin_with(state), *self.restored()]
+
+    def restored(self) -> Answer:
+        """What must go on from the state that is shown, such as the solution of its motion."""
+        return [message for restore in self.restorers for message in restore(self.state)]
 
     def revise(self, **changes: Any) -> None:
         """Change the current state without a step of undo, below a running drag."""
@@ -249,8 +285,8 @@ class Session:
         self.solved = self._stepped = None
         before, pose = self.state, self.show(state)
         self.keep()
-        restored = [message for restore in self.restorers for message in restore(state)]
-        return [*self._other_body(before), self.scene(), pose, *self.motion_shown(before.motion), *restored]
+        shown = [self.scene(), pose, *self.motion_shown(before.motion)]
+        return [*self._other_body(before), *shown, *self.restored()]
 
     def motion_shown(self, before: Motion | None = None, *, fine: bool = True) -> Answer:
         """The frames that differ from the page's: some at once, the others when they are ready."""

@@ -132,7 +132,7 @@ class Poser:
         near: Float[Array, "size"] | None = None,
     ) -> SolvedState:
         """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses."""
-        if state.motion is not None and state.is_recording:
+        if state.motion is not None and state.timeline.clip:
             return self.over(state, state.motion[state.timeline.frame], dragged=dragged)
         prior, asked = self.prior_of(state), asked_of(state, dragged=dragged) + self._calm
         if not state.weights and state.model == PLAIN:  # it changes the pose as little as possible
@@ -152,7 +152,7 @@ class Poser:
         A likelier pose further away is approached while the hand moves, not jumped to. Feet step at once if the handle
         cannot be met in balance otherwise.
         """
-        if state.motion is not None and state.is_recording:
+        if state.motion is not None and state.timeline.clip:
             recorded = state.motion[state.timeline.frame]
             return self.over(state, recorded, dragged=dragged, moved=moved, last=last)
         solved = self.solve(state, dragged=dragged, fine=last)
@@ -186,9 +186,10 @@ class Poser:
         """The pose that meets the handles of a state over a recorded pose, a moment later if a handle has `moved`.
 
         Near its recorded place a handle changes the recorded pose as little as possible. The further away it is, the
-        more the pose is the one that the prior, the balance and a step find from there without a recording.
+        more the pose is the one that the prior, the balance and a step find from there without a recording. On a
+        timeline of poses it always is.
         """
-        share = _freedom(state, recorded, dragged)
+        share = 1.0 if state.is_posed else _freedom(state, recorded, dragged)
         if share == 0.0 or (state.model == PLAIN and not state.weights):
             return self._bent(state, recorded, recorded, dragged)
         free = state.with_(timeline=state.timeline.with_(clip=None), bearing=self._stance(state, recorded))

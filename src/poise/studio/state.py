@@ -12,7 +12,7 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import Bearing, Feet, Photo, Prop, SceneHandle, Timeline, Vec3, Weight
+from poise.studio.messages import POSES, Bearing, Feet, Photo, Prop, SceneHandle, Timeline, Vec3, Weight
 from poise.types import Array
 
 MOST_HANDLES, MOST_PROPS = 64, 64
@@ -74,7 +74,12 @@ class State:
     @property
     def is_recording(self) -> bool:
         """Whether keys correct a recorded motion, instead of making one."""
-        return self.timeline.clip is not None and self.layers is not None
+        return self.timeline.clip not in (None, POSES) and self.layers is not None
+
+    @property
+    def is_posed(self) -> bool:
+        """Whether whole poses make the motion."""
+        return self.timeline.clip == POSES and self.layers is not None
 
     def handle(self, name: str) -> SceneHandle:
         """The handle with this id."""

@@ -37,6 +37,7 @@ from poise.solvers.sequence import common_space, frame_by_frame
 from poise.solvers.solution import MotionSolution
 from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import (
+    POSES,
     Contact,
     Easing,
     Key,
@@ -215,7 +216,7 @@ def _script_keys(script: Script, handle: str) -> list[Key]:
 
 
 def path_of(state: State, handle: str) -> HandlePath:
-    """The curve through a handle's keys; constant before the first and after the last, and where two are alike."""
+    """The curve through a handle's keys; constant where two are alike, and beyond them unless whole poses say more."""
     timeline, own = state.timeline, state.handle(handle)
     keys = _keys_of(timeline, handle)
     frames, points = _through(timeline, [(key.frame, key.position) for key in keys])
@@ -231,7 +232,7 @@ def turn_path_of(state: State, handle: str) -> TurnPath | None:
     timeline, own = state.timeline, state.handle(handle)
     keys = _keys_of(timeline, handle)
     turns = [(key.frame, key.rotation) for key in keys] if keys else [(0, own.rotation)]
-    if all(turn is None for _, turn in turns) or not (keys or own.pinned):
+    if all(turn is None for _, turn in turns) or not (keys or (own.pinned and not state.is_posed)):
         return None
     frames, quaternions = _through(timeline, turns)
     given = {key.frame: key.spin for key in keys}
@@ -298,9 +299,10 @@ def _eases(keys: Sequence[Key], frames: Float[Array, "keys"]) -> tuple[str, ...]
 def _through(
     timeline: Timeline, keys: Sequence[tuple[int, tuple[float, ...] | None]]
 ) -> tuple[Float[Array, "keys"], Float[Array, "keys size"]]:
-    """The frames and values of keys that have one, with the first from the start on and the last to the end."""
+    """The frames and values of keys that have one; without whole poses the first and last hold to the ends."""
     known = [(frame, value) for frame, value in keys if value is not None]
-    whole = sorted({0: known[0][1], timeline.frames - 1: known[-1][1], **dict(known)}.items())
+    ends = {} if timeline.clip == POSES else {0: known[0][1], timeline.frames - 1: known[-1][1]}
+    whole = sorted({**ends, **dict(known)}.items())
     return np.array([float(frame) for frame, _ in whole]), np.array([value for _, value in whole])
 
 
@@ -313,6 +315,8 @@ def _shares(key: StyleKey, names: Sequence[str]) -> Float[Array, "styles"]:
 
 def _held(state: State) -> list[tuple[Point, Vec3]]:
     """What stands still all the time: pinned handles without keys, and planted feet without a handle."""
+    if state.is_posed:  # the poses say where they are
+        return []
     busy = handles_on(state.timeline)
     still = [handle for handle in state.handles if handle.pinned and handle.id not in busy]
     held = [(point_of(handle), handle.position) for handle in still if handle.position is not None]

@@ -36,6 +36,7 @@ def typescript() -> str:
         f"export const PROTOCOL = {messages.PROTOCOL};\n",
         f'export const CLIPBOARD = "{messages.CLIPBOARD}";\n',
         f'export const LOOK_AT = "{messages.LOOK_AT}";\n',
+        f'export const POSES = "{messages.POSES}";\n',
         f"export const EASE = {messages.EASE};\n",
     ]
     parts += [_interface(struct, optional=name not in sent) for name, struct in known.items()]

@@ -14,7 +14,7 @@ from poise.priors.universal import layout
 from poise.priors.universal import network as universal
 from poise.priors.universal.body import fitted
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Skeleton, kept_for_body
 from poise.types import Array
 
 AT = [layout.JOINTS.index(name) for name in TURNING]
@@ -83,3 +83,9 @@ class Carrier:
         """Positions of all joints of the canonical body, and rotations of those that turn, in the world."""
         places, axes = world_transforms(self.body, *frames)
         return places, axes[:, AT]
+
+
+@kept_for_body
+def carrier_on(skeleton: Skeleton) -> Carrier:
+    """The maps between a skeleton and the canonical body, made once."""
+    return Carrier(skeleton)

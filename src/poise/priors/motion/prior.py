@@ -16,7 +16,7 @@ from jaxtyping import Bool, Float, Int
 from poise.errors import InvalidValueError, SkeletonError
 from poise.motion.motion import Motion
 from poise.performer.bodies import Body
-from poise.priors.motion.carrying import Carrier, Change, Frames
+from poise.priors.motion.carrying import Carrier, Change, Frames, carrier_on
 from poise.priors.motion.layout import TURNING
 from poise.priors.motion.network import LONGEST, RATE, MotionWeights, alone, expected, lines, shipped
 from poise.priors.terms import Held, Term, WindowGaussian
@@ -60,7 +60,7 @@ class MotionPrior:
     @cached_property
     def carrier(self) -> Carrier:
         """The maps to the canonical body."""
-        return Carrier(self.skeleton)
+        return carrier_on(self.skeleton)
 
     def between(self, keys: Sequence[tuple[float, Pose]], *, fps: float = RATE) -> Between:
         """The motion through poses at times, in seconds; it begins at the first and ends at the last."""

@@ -26,7 +26,7 @@ class Hello(FromPage):
 class PutHandle(FromPage):
     """Add or change a handle: its target, pinning, softness. Omitted targets are the current positions.
 
-    With `ease` it is keyed where it is now, as part of the same step.
+    With `ease` the pose is keyed, as part of the same step.
     """
 
     handle: SceneHandle
@@ -44,7 +44,7 @@ class RemoveHandle(FromPage):
 class Drag(FromPage):
     """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance.
 
-    At the `last`, `ease` keys all of them, as part of the same step.
+    At the `last`, `ease` keys the pose, as part of the same step.
     """
 
     seq: Seq
@@ -113,7 +113,7 @@ class OpenPoses(FromPage):
 
 
 class PutProp(FromPage):
-    """Add, move or change a prop. Handles that are glued to it move along; with `ease` they are keyed."""
+    """Add, move or change a prop. Handles that are glued to it move along; `ease` keys the pose."""
 
     seq: Seq
     prop: Prop
@@ -141,9 +141,10 @@ class SetBearing(FromPage):
 
 
 class SetLookAt(FromPage):
-    """Set what the head looks at, or nothing."""
+    """Set what the head looks at, or nothing; `ease` keys the pose."""
 
     target: Vec3 | None
+    ease: Frame | None = None
 
 
 class SetConstraints(FromPage):
@@ -153,7 +154,9 @@ class SetConstraints(FromPage):
 
 
 class Mirror(FromPage):
-    """Mirror the pose, its handles and what the head looks at."""
+    """Mirror the pose, its handles and what the head looks at; `ease` keys the pose."""
+
+    ease: Frame | None = None
 
 
 class Undo(FromPage):
@@ -192,12 +195,16 @@ class AskLatentMap(FromPage):
 
 
 class DragLatent(FromPage):
-    """Take the pose of a point in the latent space; with `hold`, as close to it as the pinned handles allow."""
+    """Take the pose of a point in the latent space; with `hold`, as close to it as the pinned handles allow.
+
+    At the `last`, `ease` keys the pose.
+    """
 
     seq: Seq
     point: Vec2
     hold: bool = False
     last: bool = False
+    ease: Frame | None = None
 
 
 class HoverLatent(FromPage):
@@ -251,19 +258,28 @@ class KeyPlace(Wire):
 
 
 class MoveKeys(FromPage):
-    """Move several keys in time."""
+    """Move several keys in time, or copies of them; `stretch` multiplies their distances from the first of them.
+
+    Keys of the whole body can be mirrored at their own places.
+    """
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
-    by: Annotated[int, Meta(ge=-36_000, le=36_000)]
+    by: Annotated[int, Meta(ge=-36_000, le=36_000)] = 0
+    stretch: Annotated[float, Meta(gt=0.0, le=100.0)] = 1.0
+    copies: bool = False
+    mirrored: bool = False
 
 
 class EaseKeys(FromPage):
-    """Change the properties of keys: the frames over which they fade, their easing, and their tangents."""
+    """Change the properties of keys: how they fade, their easing and tangents; of whole poses also kind and tempo."""
 
     keys: Annotated[list[KeyPlace], Meta(min_length=1, max_length=2000)]
     ease: Frame | None = None
     easing: Easing | None = None
     tangents: Tangents | None = None
+    kind: KeyKind | None = None
+    hold: Frame | None = None
+    tempo: Tempo | None = None
 
 
 class RemoveKeys(FromPage):
@@ -297,6 +313,7 @@ class TakeKind(FromPage):
     """Take another kind of pose, by its index in `leftOpen.kinds`; the joints that distinguish it are pinned."""
 
     number: Annotated[int, Meta(ge=0, le=100)]
+    ease: Frame | None = None
 
 
 class AskContacts(FromPage):

@@ -13,6 +13,8 @@ CLIPBOARD = "clipboard"
 """The name of the copied pose in `takePose`."""
 LOOK_AT = "look-at"
 """The name in `drag` of the point that the head looks at."""
+POSES = "poses"
+"""The `clip` of a timeline that is made of whole poses."""
 
 EASE = 0.4
 """The seconds on each side over which a key changes a recording by default, at any frame rate."""
@@ -38,6 +40,8 @@ Kind = Annotated[str, Meta(max_length=60)]
 Status = Literal["reached", "relaxed", "out_of_time", "broken"]
 Easing = Literal["none", "in", "out", "in-out"]
 Tangents = Literal["chosen", "flat"]
+KeyKind = Literal["extreme", "breakdown", "hold"]
+Tempo = Annotated[float, Meta(ge=0.25, le=4.0)]
 Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
 PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
 PropSize = tuple[Metres, Metres, Metres]
@@ -128,10 +132,20 @@ class Key(Part):
 
 
 class BodyKey(Part):
-    """A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side."""
+    """A frame at which the whole body is posed, and the ids of the handles that were pinned then.
+
+    Over a recording the change fades over `ease` frames on each side. On a timeline of poses the motion prior moves the
+    body to the next key, paced by `easing`; with a `tempo` of 2 as it would in twice the time, only faster. A "hold" is
+    held for `hold` frames. A "breakdown" keeps its share of the time between the keys around it when they are moved.
+    """
 
     frame: Frame
     ease: Frame = EASE_FRAMES
+    handles: list[Name] = []
+    kind: KeyKind = "extreme"
+    hold: Frame = 0
+    easing: Easing = "none"
+    tempo: Tempo = 1.0
 
 
 class Pin(Part):
@@ -154,7 +168,8 @@ class StyleKey(Part):
 class Timeline(Part):
     """Keys of handles, pinned ranges, and the lane of styles. `frame` is the current frame.
 
-    `clip` names the recording that keys correct; without one, keys make the motion. `poses` are over either.
+    `clip` names the recording that keys correct, or says that whole `poses` make the motion, with keys of handles above
+    them. Without one, keys of handles make the motion.
     """
 
     fps: Annotated[float, Meta(gt=0.0, le=1000.0)]

@@ -61,7 +61,7 @@ class AdvicePanel(Panel):
                 break
             state = state.with_handle(SceneHandle(id=joint, joint=joint, position=vec3(places[joint])))
             solved = poser.solve(state)
-        return self._session.commit(state.with_(placed=solved.placed), solved)
+        return self._session.commit(state, solved, ease=message.ease)
 
     def _look_for_an_action(self, state: State) -> None:
         fits = sorted(self._fits(state), key=lambda fit: -fit[0])

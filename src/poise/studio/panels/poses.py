@@ -14,9 +14,10 @@ from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.skeleton import Pose
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
-from poise.studio.correcting import at_frame, keyed, posed
+from poise.studio.correcting import at_frame, corrected, posed
 from poise.studio.layers import joined
 from poise.studio.messages import CLIPBOARD
+from poise.studio.pose_to_pose import range_edited, standing_as
 from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import between
 from poise.studio.state import State
@@ -89,11 +90,7 @@ class PosesPanel(Panel):
         session = self._session
         session.solved = None
         state = posed(session.state, pose)
-        if not last:
-            return [session.show(state, fine=False)]
-        if ease is not None:
-            state = keyed(state, session.history.now.pose, ease)
-        return session.begin_with(state)
+        return session.commit(state, ease=ease) if last else [session.show(state, fine=False)]
 
     def _poses(self) -> messages.KeptPoses:
         skeleton, kept = self._session.state.pose.skeleton, self._store.poses
@@ -121,13 +118,6 @@ def turned(pose: Pose, joints: list[str], turn: np.ndarray) -> Pose:
     return Pose(skeleton, pose.root_position, turns)
 
 
-def standing_as(body: Pose, pose: Pose, *, mirrored: bool = False) -> Pose:
-    """A pose, or its mirror image, at a body's position and heading."""
-    now, other = Motion.of_poses([body]), Motion.of_poses([pose])
-    x, _, z = body.root_position.tolist()
-    return place(mirror(other) if mirrored else other, at=(x, z), heading=float(headings(now)[0]))[0]
-
-
 def partly(pose: Pose, goal: Pose, share: float, joints: list[str]) -> Pose:
     """A fraction of the way from one pose to another, in all joints or in some."""
     whole = between(pose, goal, share)
@@ -152,6 +142,8 @@ class RangesPanel(Panel):
             raise InvalidValueError(
                 f"a range lies within frames 0 to {len(motion) - 1}; got {first} to {last}"
             )
+        if state.is_posed:
+            return self._session.rekeyed(range_edited(state, first, last, message.edit))
         if message.edit == "cycle":
             state = _cycle(state, first, last)
         else:
@@ -177,7 +169,7 @@ def _cycle(state: State, first: int, last: int) -> State:
     assert state.motion is not None
     frame, start, end = state.timeline.frame, state.motion[first], state.motion[last]
     state = state.with_(timeline=state.timeline.with_(frame=last))
-    closed = keyed(posed(state, standing_as(end, start)), end, (last - first) // 2)
+    closed = corrected(posed(state, standing_as(end, start)), (last - first) // 2)
     return closed.with_(timeline=closed.timeline.with_(frame=frame))
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
@@ -37,9 +38,9 @@ class PosingPanel(Panel):
         if handle.position is None and handle.rotation is None:
             handle = handle.with_(position=place_of(handle, state.pose))
         state = state.with_handle(handle)
-        pulls = known or message.handle.position is not None
-        answer = self._solved(state) if pulls else self._session.commit(state)
-        return self._session.keyed(answer, [handle.id], message.ease)
+        if not known and message.handle.position is None:
+            return self._session.commit(state, ease=message.ease, handles=[handle.id])
+        return self._solved(state, message.ease, [handle.id])
 
     def drag(self, message: messages.Drag) -> Answer:
         """A moment of a drag; the last one is a step of undo."""
@@ -54,9 +55,9 @@ class PosingPanel(Panel):
         )  # moved feet stand here now, unpinned handles follow the body
         handles = [each if each.pinned else following(each, state.pose) for each in state.handles]
         anchors = replanted(state, dragged=message.handle)
-        answer = self._session.commit(state.with_(anchors=anchors, handles=tuple(handles)), solved)
+        state = state.with_(anchors=anchors, handles=tuple(handles))
         moved_too = [message.handle, *message.along] if message.handle != LOOK_AT else message.along
-        return self._session.keyed(answer, moved_too, message.ease)
+        return self._session.commit(state, solved, ease=message.ease, handles=moved_too)
 
     def set_feet(self, message: messages.SetFeet) -> Answer:
         """Set the feet; planted feet stand where they are now."""
@@ -70,15 +71,15 @@ class PosingPanel(Panel):
     def set_look_at(self, message: messages.SetLookAt) -> Answer:
         """Set the gaze target; the head turns at once."""
         self._head()
-        return self._solved(self._session.state.with_(look_at=message.target))
+        return self._solved(self._session.state.with_(look_at=message.target), message.ease)
 
     def set_constraints(self, message: messages.SetConstraints) -> Answer:
         """Set other constraints; they hold at once."""
         return self._solved(self._session.state.with_(constraints=message.text))
 
-    def mirror(self, _: messages.Mirror) -> Answer:
+    def mirror(self, message: messages.Mirror) -> Answer:
         """Mirror in the sagittal plane through the root."""
-        return self._session.commit(mirrored(self._session.state))
+        return self._session.commit(mirrored(self._session.state), ease=message.ease)
 
     def undo(self, _: messages.Undo) -> Answer:
         """Cancel a running drag; else undo one step."""
@@ -100,8 +101,8 @@ class PosingPanel(Panel):
         changed = session.state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose))
         return session.commit(changed.with_(look_at=None, constraints=""))
 
-    def _solved(self, state: State) -> Answer:
-        return self._session.settle(state, self._session.poser.solve(state))
+    def _solved(self, state: State, ease: int | None = None, handles: Iterable[str] = ()) -> Answer:
+        return self._session.settle(state, self._session.poser.solve(state), ease=ease, handles=handles)
 
     def _moved(self, message: messages.Drag) -> State:
         state = self._session.state
@@ -202,7 +203,7 @@ class PropsPanel(Panel):
         if not message.last:
             return [session.show(state, solved, fine=False)]
         glued = [handle.id for handle in state.handles if handle.glued == prop.id and handle.pinned]
-        return session.keyed(session.settle(state, solved), glued, message.ease)
+        return session.settle(state, solved, ease=message.ease, handles=glued)
 
     def remove(self, message: messages.RemoveProp) -> Answer:
         """Remove a prop; what was glued to it stays."""

@@ -103,11 +103,11 @@ class StylesPanel(Panel):
         if message.hold:
             solved = session.poser.solve(state, fine=message.last, near=q)
             if message.last:
-                return session.settle(state, solved)
+                return session.settle(state, solved, ease=message.ease)
             return [session.show(state, solved, fine=False)]
         pose, session.solved = view.prior.space.pose_from_q(q), None
         state = state.with_(placed=Placed(pose, q, view.prior.space), anchors=planted(pose))
-        return session.commit(state) if message.last else [session.show(state, fine=False)]
+        return session.commit(state, ease=message.ease) if message.last else [session.show(state, fine=False)]
 
     def hover(self, message: messages.HoverLatent) -> Answer:
         """The pose of a place, for preview."""

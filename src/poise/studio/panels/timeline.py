@@ -7,12 +7,13 @@ from dataclasses import replace
 from poise.apps.keyframing_script import read_script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
-from poise.studio import messages
-from poise.studio.correcting import POSES, at_frame, eased, keys_at, moved, recorrected, removed
+from poise.studio import messages, pose_to_pose
+from poise.studio.correcting import at_frame, eased, keys_at, meeting, moved, recorrected, removed
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
 from poise.studio.panels.clips import check_length
+from poise.studio.pose_to_pose import filled, poses_of, rekeyed, solved
 from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import Poser, place_of
 from poise.studio.state import Placed, State
@@ -47,8 +48,8 @@ class TimelinePanel(Panel):
 
     def resize(self, message: messages.SetTimeline) -> Answer:
         """Set the length; keys beyond the end are removed; a recording is cut, or its last frame held."""
-        last = message.frames - 1
-        state, old = self._session.state, self._session.state.timeline
+        last, session = message.frames - 1, self._session
+        state, old = session.state, session.state.timeline
         timeline = Timeline(
             fps=message.fps, frames=message.frames, frame=min(old.frame, last),
             keys=[key for key in old.keys if key.frame <= last],
@@ -56,9 +57,12 @@ class TimelinePanel(Panel):
             styles=[key for key in old.styles if key.frame <= last], clip=old.clip,
             poses=[key for key in old.poses if key.frame <= last],
         )  # fmt: skip
+        if state.is_posed:
+            poses = poses_of(state)
+            return session.rekeyed(rekeyed(state.with_(timeline=timeline), timeline.poses, poses))
         if state.is_recording and state.layers is not None:
             state = state.with_(timeline=timeline, layers=state.layers.resized(message.frames, message.fps))
-            return self._session.begin_with(at_frame(state, timeline.frame))
+            return session.begin_with(at_frame(state, timeline.frame))
         return self._changed(timeline)
 
     def set_frame(self, message: messages.SetFrame) -> Answer:
@@ -67,7 +71,7 @@ class TimelinePanel(Panel):
         self._within(message.frame)
         timeline = session.state.timeline.with_(frame=message.frame)
         state = session.state.with_(timeline=timeline)
-        if state.is_recording:
+        if state.is_recording or state.is_posed:
             state = at_frame(state, message.frame)
         elif state.motion is not None:
             state = state.with_(placed=Placed(state.motion[message.frame]), by_hand=False)
@@ -75,7 +79,7 @@ class TimelinePanel(Panel):
             session.solved = None
         pose = session.show(state)
         session.history.amend(session.state)
-        return [session.scene(), pose] if state.is_recording and state.handles else [pose]
+        return [session.scene(), pose] if state.timeline.clip and state.handles else [pose]
 
     def put_key(self, message: messages.PutKey) -> Answer:
         """Set a key of a handle, by default at the body's position."""
@@ -95,6 +99,8 @@ class TimelinePanel(Panel):
         if message.last:
             return self._changed(timeline, span, key.frame)
         before, state = session.state.motion, session.state
+        if state.is_posed:
+            return []  # what is above the poses is solved when the hand lets go
         if state.is_recording:
             session.state = recorrected(state, timeline, [key.frame], session.poser)
             return session.motion_shown(before, fine=False)
@@ -117,8 +123,15 @@ class TimelinePanel(Panel):
         return self._rekeyed(*removed(self._session.state, message.keys))
 
     def move_keys(self, message: messages.MoveKeys) -> Answer:
-        """Move keys to other frames."""
-        return self._rekeyed(*moved(self._session.state, message.keys, message.by))
+        """Move keys to other frames, or copies of them."""
+        state = self._session.state
+        if state.is_posed:
+            return self._session.rekeyed(pose_to_pose.moved(state, message))
+        if message.mirrored:
+            raise InvalidValueError(
+                "only whole poses can be mirrored: key poses, or mirror a range of frames"
+            )
+        return self._rekeyed(*moved(state, message))
 
     def ease_keys(self, message: messages.EaseKeys) -> Answer:
         """Change the easing or the tangents of keys."""
@@ -143,7 +156,7 @@ class TimelinePanel(Panel):
         self._within(pin.last)
         if pin.last <= pin.first:
             raise InvalidValueError(f"a pin must end after it begins; got frames {pin.first} to {pin.last}")
-        if state.is_recording and state.motion is not None and pin.position is None:
+        if state.timeline.clip and state.motion is not None and pin.position is None:
             pin = pin.with_(position=place_of(handle, state.motion[pin.first]))
         return self._pinned(state.with_(timeline=with_pins(state.timeline, [pin])))
 
@@ -166,9 +179,9 @@ class TimelinePanel(Panel):
         """Change the styles from a frame on."""
         timeline, session = self._session.state.timeline, self._session
         self._within(message.key.frame)
-        if session.state.is_recording:
+        if timeline.clip:
             raise InvalidValueError(
-                "styles are for motions made of keys; a recording is corrected by keys, each about its frame"
+                "styles are for motions made of keys of handles, not for recordings or whole poses"
             )
         session.models.blend(message.key.weights)  # raises if they cannot be blended
         others = [key for key in timeline.styles if key.frame != message.key.frame]
@@ -184,6 +197,9 @@ class TimelinePanel(Panel):
     def solve(self, _: messages.SolveTimeline) -> Answer:
         """Solve all frames together, in the background."""
         state = self._session.state
+        if state.is_posed:
+            self._solve_poses()
+            return []
         if state.is_recording or not is_made_of_keys(state.timeline):
             raise InvalidValueError("there is nothing on the timeline to solve: key a handle, or pin one")
         self._solve((0, 0), (0, 0))
@@ -206,6 +222,12 @@ class TimelinePanel(Panel):
     def _rekeyed(self, state: State, frames: list[int]) -> Answer:
         """Apply other keys, with corrections of the whole body: the targets of handles at some frames follow."""
         session, before = self._session, self._session.state
+        if before.is_posed:
+            poses = state.timeline.poses
+            if not poses:
+                return self._changed(state.timeline.with_(clip=None), state=state.with_(layers=None))
+            state = state.with_(timeline=state.timeline.with_(poses=before.timeline.poses))
+            return session.rekeyed(rekeyed(state, poses, poses_of(before)))
         if before.is_recording:
             asked = before.with_(layers=state.layers)
             state = recorrected(asked, state.timeline, frames, session.poser)
@@ -244,13 +266,20 @@ class TimelinePanel(Panel):
         """Apply another timeline: some frames at once, the others in the background, as one step of undo."""
         session = self._session
         state = state or session.state
+        if state.is_posed:
+            poses, keys = poses_of(state), [] if frame is None else keys_at(timeline, frame)
+            state = state.with_(timeline=timeline)
+            again = [frame] if frame in poses and keys else []
+            for at in again:  # a key of a handle at a whole pose changes that
+                poses[at] = meeting(state, keys, poses[at], session.poser)
+            return session.rekeyed(rekeyed(state, timeline.poses, poses, again))
         if state.is_recording:
             changed = recorrected(state, timeline, [] if frame is None else [frame], session.poser)
             return session.begin_with(at_frame(changed, timeline.frame))
         state = state.with_(timeline=timeline.with_(clip=None), by_hand=False)
         if not is_made_of_keys(timeline):
-            if timeline.poses:  # they stay, as a recording
-                return session.commit(state.with_(timeline=state.timeline.with_(clip=POSES), smooth=True))
+            if timeline.poses:
+                return session.rekeyed(rekeyed(state, timeline.poses, poses_of(state)))
             return session.commit(state.with_(layers=None, smooth=True))
         whole = span if span is not None and self._fits(timeline) else (0, timeline.frames)
         part = about(timeline.frame if frame is None else frame, whole)
@@ -269,9 +298,45 @@ class TimelinePanel(Panel):
 
     def _restored(self, state: State) -> Answer:
         """After undo and redo: solve what was left unfinished."""
-        if not state.smooth:
+        if state.is_posed and not state.smooth:
+            self._solve_poses()
+        elif not state.smooth:
             self._solve((0, state.timeline.frames), (0, 0))
         return []
+
+    def _solve_poses(self) -> None:
+        """Fill all frames between whole poses in the background, then solve them with what is above the poses."""
+        session, state = self._session, self._session.state
+
+        def work(report: Report) -> Steps:
+            frames = state.timeline.frames
+            everything = {key.frame: key for key in state.timeline.poses}
+            base = filled(everything, poses_of(state), state.timeline, (0, frames - 1))
+            shown = self._put_in(state.layers, Layers(base), smooth=False)
+            yield
+            report(FIRST_PASS)
+            made = None if shown is None else solved(state.with_(layers=shown))
+
+            def take() -> Answer:
+                self._put_in(shown, made, smooth=True)
+                return []
+
+            return Done(take)
+
+        session.jobs.start_newest(SOLVING, "moving from pose to pose", work)
+
+    def _put_in(self, old: Layers | None, new: Layers | None, *, smooth: bool) -> Layers | None:
+        """Show another motion of the same keys, if it has not changed since."""
+        session = self._session
+        with session.lock:
+            if new is None or old is None or session.state.layers is not old:
+                return None
+            before = session.motion
+            session.revise(layers=new, smooth=smooth)
+            if smooth:
+                session.keep()
+            session.post(*session.motion_shown(before))
+        return new
 
     def _solve(self, whole: Span, done: Span) -> None:
         """Solve the rest of a span, and then all frames together, until the timeline changes again."""

@@ -7,6 +7,8 @@ export const CLIPBOARD = "clipboard";
 
 export const LOOK_AT = "look-at";
 
+export const POSES = "poses";
+
 export const EASE = 0.4;
 
 /** The first message of every connection; `known` are tokens of this browser's earlier sessions. */
@@ -124,7 +126,7 @@ export interface Prop {
   upload: string | null;
 }
 
-/** Add, move or change a prop. Handles that are glued to it move along; with `ease` they are keyed. */
+/** Add, move or change a prop. Handles that are glued to it move along; `ease` keys the pose. */
 export interface PutProp {
   type: "putProp";
   seq: number;
@@ -161,10 +163,11 @@ export interface SetBearing {
   bearing: Bearing;
 }
 
-/** Set what the head looks at, or nothing. */
+/** Set what the head looks at, or nothing; `ease` keys the pose. */
 export interface SetLookAt {
   type: "setLookAt";
   target: [number, number, number] | null;
+  ease?: number | null;
 }
 
 /** Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts. */
@@ -173,9 +176,10 @@ export interface SetConstraints {
   text: string;
 }
 
-/** Mirror the pose, its handles and what the head looks at. */
+/** Mirror the pose, its handles and what the head looks at; `ease` keys the pose. */
 export interface Mirror {
   type: "mirror";
+  ease?: number | null;
 }
 
 /** Undo one step. */
@@ -225,6 +229,7 @@ export interface DragLatent {
   point: [number, number];
   hold?: boolean;
   last?: boolean;
+  ease?: number | null;
 }
 
 /** Show the pose of a point in the latent space, without taking it. */
@@ -288,20 +293,26 @@ export interface KeyPlace {
   frame: number;
 }
 
-/** Move several keys in time. */
+/** Move several keys in time, or copies of them; `stretch` multiplies their distances from the first of them. */
 export interface MoveKeys {
   type: "moveKeys";
   keys: KeyPlace[];
-  by: number;
+  by?: number;
+  stretch?: number;
+  copies?: boolean;
+  mirrored?: boolean;
 }
 
-/** Change the properties of keys: the frames over which they fade, their easing, and their tangents. */
+/** Change the properties of keys: how they fade, their easing and tangents; of whole poses also kind and tempo. */
 export interface EaseKeys {
   type: "easeKeys";
   keys: KeyPlace[];
   ease?: number | null;
   easing?: "none" | "in" | "out" | "in-out" | null;
   tangents?: "chosen" | "flat" | null;
+  kind?: "extreme" | "breakdown" | "hold" | null;
+  hold?: number | null;
+  tempo?: number | null;
 }
 
 /** Remove several keys. */
@@ -329,6 +340,7 @@ export interface AskAdvice {
 export interface TakeKind {
   type: "takeKind";
   number: number;
+  ease?: number | null;
 }
 
 /** Ask when feet stand and when hands hold something; the answer is `contacts`. */
@@ -639,10 +651,15 @@ export interface BodyShown {
   skins: Skin[];
 }
 
-/** A frame at which the whole body was posed by hand; the change fades over `ease` frames on each side. */
+/** A frame at which the whole body is posed, and the ids of the handles that were pinned then. */
 export interface BodyKey {
   frame: number;
   ease: number;
+  handles: string[];
+  kind: "extreme" | "breakdown" | "hold";
+  hold: number;
+  easing: "none" | "in" | "out" | "in-out";
+  tempo: number;
 }
 
 /** Keys of handles, pinned ranges, and the lane of styles. `frame` is the current frame. */

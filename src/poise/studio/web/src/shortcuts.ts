@@ -2,10 +2,9 @@
 import * as state from "./state";
 import type { Director } from "./stage/director";
 import { VIEWS } from "./stage/views";
-import { CLIPBOARD } from "./messages";
 import { clock, frame, scrub, togglePlay } from "./shown";
-import { keySelected } from "./timeline/keys";
-import { applyPose, changeHandle, copyPose, mirror, redo, removeHandle, reset, say, undo } from "./studio";
+import { keyPose, keySelected } from "./timeline/keys";
+import { changeHandle, copy, mirror, paste, redo, removeHandle, reset, say, undo } from "./studio";
 import { toggleTheme } from "./theme";
 import * as view from "./view";
 
@@ -68,14 +67,9 @@ export const SHORTCUTS: readonly Shortcut[] = [
     does: () => (state.localAxes.value = !state.localAxes.value),
   },
   { keys: "B", words: "Select by a box, as Shift+drag does", group: "Pose", does: () => toggle(state.boxing) },
-  { keys: "Ctrl+C", words: "Copy the pose", group: "Pose", does: copyPose },
-  { keys: "Ctrl+V", words: "Paste it", group: "Pose", does: () => applyPose(CLIPBOARD, 1, false, true) },
-  {
-    keys: "Ctrl+Shift+V",
-    words: "Paste it mirrored",
-    group: "Pose",
-    does: () => applyPose(CLIPBOARD, 1, true, true),
-  },
+  { keys: "Ctrl+C", words: "Copy the selected keys, or the pose", group: "Pose", does: copy },
+  { keys: "Ctrl+V", words: "Paste them here", group: "Pose", does: () => paste(false) },
+  { keys: "Ctrl+Shift+V", words: "Paste them mirrored", group: "Pose", does: () => paste(true) },
   { keys: "P", words: "Pin or unpin the handle", group: "Pose", does: () => toggleSelected("pinned") },
   { keys: "H", words: "Hard or soft", group: "Pose", does: () => toggleSelected("hard") },
   { keys: "Delete", words: "Remove the key or the handle", group: "Pose", does: removeSelected },
@@ -87,7 +81,8 @@ export const SHORTCUTS: readonly Shortcut[] = [
   { keys: "Shift+R", words: "Reset to the model's own pose", group: "Pose", does: reset },
   ...nudges,
   { keys: "Space", words: "Play or stop", group: "Time", does: togglePlay },
-  { keys: "K", words: "Key the selected handle at this frame", group: "Time", does: keySelected },
+  { keys: "S", words: "Key the pose at this frame", group: "Time", does: keyPose },
+  { keys: "K", words: "Key the selected handle's own path, or the pose", group: "Time", does: keySelected },
   { keys: ",", words: "One frame back", group: "Time", does: () => scrub(frame.value - 1, true) },
   { keys: ".", words: "One frame forward", group: "Time", does: () => scrub(frame.value + 1, true) },
   { keys: "Home", words: "First frame", group: "Time", does: () => scrub(0, true) },
@@ -102,7 +97,7 @@ export const SHORTCUTS: readonly Shortcut[] = [
     does: (director: Director) => director.look(view),
   })),
   { keys: "0", words: "With or without perspective", group: "View", does: () => toggle(view.flat) },
-  { keys: "S", words: "Snap to props and the grid", group: "View", does: () => toggle(view.snap) },
+  { keys: "N", words: "Snap to props and the grid", group: "View", does: () => toggle(view.snap) },
   { keys: "L", words: "Motion trails", group: "View", does: () => toggle(view.trails) },
   { keys: "U", words: "What else is possible", group: "View", does: () => toggle(view.soft) },
   { keys: "F", words: "Bring the selection or the body into view", group: "View", does: (director) => director.home() },

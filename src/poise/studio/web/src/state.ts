@@ -18,7 +18,7 @@ import type {
   Prop,
   Scene,
 } from "./messages";
-import { EASE } from "./messages";
+import { EASE, POSES } from "./messages";
 import type { Motion } from "./motion";
 import type { TakeData } from "./take";
 
@@ -87,6 +87,8 @@ export const selected = signal<string | null>(null);
 export const alsoSelected = signal<ReadonlySet<string>>(new Set());
 export const selectedMarker = signal<string | null>(null);
 export const selectedKeys = signal<readonly KeyPlace[]>([]);
+/** Keys that were copied; none where the pose was. */
+export const copiedKeys = signal<readonly KeyPlace[]>([]);
 export const selectedContact = signal<Contact | null>(null);
 /** A range of the timeline: its first and last frame. */
 export const range = signal<readonly [number, number] | null>(null);
@@ -128,6 +130,12 @@ export const selectedHandle = computed<SceneHandle | null>(
 export const selectedJoints = computed<readonly string[]>(() => {
   const ids = selected.value === null ? [] : [selected.value, ...alsoSelected.value];
   return [...new Set(ids)].map((id) => handles.value.find((handle) => handle.id === id)?.joint ?? id);
+});
+
+/** Whether whole poses make the motion, or would make it: there is none yet. */
+export const isPosed = computed(() => {
+  const timeline = scene.value?.timeline;
+  return timeline?.clip === POSES || (!timeline?.clip && !timeline?.keys.length && !timeline?.pins.length);
 });
 
 export const isKeying = computed(() => workspace.value === "animate" && autoKey.value);

@@ -14,6 +14,7 @@ import type {
   ServerMessage,
   Weight,
 } from "./messages";
+import { CLIPBOARD } from "./messages";
 import { Motion } from "./motion";
 import { Line } from "./socket";
 import * as state from "./state";
@@ -126,7 +127,7 @@ export function alongWith(handle: string): string[] {
 }
 
 /** Over how many frames what was done by hand is keyed; null where nothing is. */
-const keyEase = (last: boolean, keyed = state.isKeying.value): number | null =>
+export const keyEase = (last: boolean, keyed = state.isKeying.value): number | null =>
   last && keyed ? state.ease.value : null;
 
 export function turnJoints(joints: readonly string[], turn: Quat, last: boolean, keyed = state.isKeying.value): void {
@@ -153,16 +154,28 @@ export function putProp(prop: Prop, last: boolean): void {
   );
 }
 
-export function copyPose(): void {
-  say({ type: "copyPose" });
-  state.notify("Copied the pose.", "info");
+/** Copies the keys that are selected, else the pose that is shown. */
+export function copy(): void {
+  state.copiedKeys.value = [...state.selectedKeys.value];
+  if (!state.copiedKeys.value.length) say({ type: "copyPose" });
+  const keys = state.copiedKeys.value.length;
+  state.notify(keys ? `Copied ${keys === 1 ? "1 key" : `${keys} keys`}.` : "Copied the pose.", "info");
+}
+
+/** Pastes keys that were copied, the first of them at the playhead, else the pose. */
+export function paste(mirrored: boolean): void {
+  const keys = [...state.copiedKeys.value];
+  const first = Math.min(...keys.map(({ frame }) => frame));
+  const by = (state.scene.value?.timeline.frame ?? 0) - first;
+  if (keys.length) say({ type: "moveKeys", keys, by, copies: true, mirrored });
+  else applyPose(CLIPBOARD, 1, mirrored, true);
 }
 
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
 export const setBearing = (bearing: Bearing): void => edit({ type: "setBearing", bearing });
-export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target });
+export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target, ease: keyEase(true) });
 export const setConstraints = (text: string): void => edit({ type: "setConstraints", text });
-export const mirror = (): void => edit({ type: "mirror" });
+export const mirror = (): void => edit({ type: "mirror", ease: keyEase(true) });
 export const undo = (): void => edit({ type: "undo" });
 export const redo = (): void => edit({ type: "redo" });
 export const reset = (): void => edit({ type: "reset" });
@@ -175,7 +188,7 @@ export function dragLatent(point: Vec2, last: boolean): void {
   const hold = state.holdHandles.value;
   state.latentPlace.value = point; // until the pose that answers knows better
   state.ghostOf.value = null;
-  stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last }));
+  stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last, ease: keyEase(last) }));
 }
 
 export function hoverLatent(point: Vec2): void {

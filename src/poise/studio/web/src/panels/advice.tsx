@@ -4,7 +4,7 @@ import type { JSX } from "preact";
 import { X } from "lucide-preact";
 import { kinds, looksLike, nextHandle, pointedKind } from "../advice";
 import * as state from "../state";
-import { chooseModel, handleOn, say } from "../studio";
+import { chooseModel, handleOn, keyEase, say } from "../studio";
 import * as view from "../view";
 import { touring } from "./hint";
 
@@ -46,7 +46,7 @@ function Kinds({ shares }: { readonly shares: readonly number[] }): JSX.Element 
           title="Take this kind of pose"
           onPointerEnter={() => (pointedKind.value = number)}
           onPointerLeave={() => (pointedKind.value = null)}
-          onClick={() => say({ type: "takeKind", number })}
+          onClick={() => say({ type: "takeKind", number, ease: keyEase(true) })}
         >
           {Math.round(100 * share)} %
         </button>

@@ -12,14 +12,15 @@ import { PickFiles, Section } from "./ui";
 
 export function AnimatePanel(): JSX.Element {
   const timeline = state.scene.value?.timeline;
+  const made = state.isPosed.value ? "from pose to pose" : (timeline?.clip ?? "from keys of handles");
   return (
     <>
-      <Section title="Motion" aside={<span class="quiet">{timeline?.clip ?? "from keys"}</span>}>
-        {!timeline?.keys.length && (
+      <Section title="Motion" aside={<span class="quiet">{made}</span>}>
+        {!timeline?.keys.length && !timeline?.poses.length && !timeline?.clip && (
           <ol class="steps">
-            <li>Drag a joint. It is keyed at this frame.</li>
-            <li>Move the playhead and drag the joint to its next place.</li>
-            <li>Press Space to play the motion.</li>
+            <li>Pose the body. The pose is keyed at this frame.</li>
+            <li>Move the playhead and pose the body again.</li>
+            <li>Press Space to play the motion between.</li>
           </ol>
         )}
         <PickFiles

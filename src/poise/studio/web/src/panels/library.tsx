@@ -6,7 +6,7 @@ import { floats } from "../arrays";
 import { openFile } from "../files";
 import { CLIPBOARD, type KeptPose } from "../messages";
 import * as state from "../state";
-import { applyPose, copyPose, say } from "../studio";
+import { applyPose, copy, say } from "../studio";
 import { Figurine } from "./figurine";
 import { Button, IconButton, PickFiles, Section, Slider, Toggle } from "./ui";
 
@@ -56,7 +56,7 @@ export function Library(): JSX.Element {
 function CopyAndPaste(): JSX.Element {
   return (
     <span class="row">
-      <IconButton label="Copy pose" hint="Copy the pose (Ctrl+C)" icon={ClipboardCopy} onPress={copyPose} />
+      <IconButton label="Copy pose" hint="Copy the pose (Ctrl+C)" icon={ClipboardCopy} onPress={copy} />
       <IconButton
         label="Paste pose"
         hint="Paste (Ctrl+V), mirrored (Ctrl+Shift+V)"

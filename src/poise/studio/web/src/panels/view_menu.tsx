@@ -32,7 +32,7 @@ export function ViewMenu(): JSX.Element {
           <Toggle label="Orthographic" hint="No perspective (0)" on={view.flat.value} onChange={set(view.flat)} />
           <Toggle
             label="Snap to props, 5 cm and 15°"
-            hint="Ctrl while dragging does the opposite (S)"
+            hint="Ctrl while dragging does the opposite (N)"
             on={view.snap.value}
             onChange={set(view.snap)}
           />

@@ -1,5 +1,6 @@
 /** The ways of keyed handles through space: a curve, a tick for every frame, a diamond for every key. */
 import type { Vec2, Vec3 } from "../arrays";
+import { POSES } from "../messages";
 import { frame } from "../shown";
 import * as state from "../state";
 import { palette } from "../theme";
@@ -13,14 +14,24 @@ const NEAR = 24; // frames around the shown one that are drawn strongly
 export function paintTrajectories(pen: CanvasRenderingContext2D, stage: Stage): void {
   const timeline = state.scene.value?.timeline;
   if (state.workspace.value !== "animate" || !timeline) return;
-  for (const handle of new Set(timeline.keys.map((key) => key.handle))) {
-    const chosen = handle === state.selected.value;
-    paintPath(pen, state.motion.value?.path(handle) ?? [], stage, chosen);
-  }
-  if (view.trails.value) for (const joint of trailed()) paintPath(pen, trail(joint), stage, false);
+  for (const handle of new Set(timeline.keys.map((key) => key.handle)))
+    paintPath(pen, state.motion.value?.path(handle) ?? [], stage, handle === state.selected.value);
+  const chosen = state.selectedJoints.value.length > 0;
+  if (timeline.clip === POSES && chosen) for (const joint of trailed()) paintArc(pen, joint, stage);
+  else if (view.trails.value) for (const joint of trailed()) paintPath(pen, trail(joint), stage, false);
   for (const key of timeline.keys) {
     const at = key.position && stage.project(key.position);
-    if (at) diamond(pen, at, key.handle === state.selected.value, key.frame === frame.value);
+    if (at) diamond(pen, at, { chosen: key.handle === state.selected.value, now: key.frame === frame.value });
+  }
+}
+
+/** The arc of a joint through the poses that are keys. */
+function paintArc(pen: CanvasRenderingContext2D, joint: number, stage: Stage): void {
+  const way = trail(joint);
+  paintPath(pen, way, stage, true);
+  for (const key of state.scene.value?.timeline.poses ?? []) {
+    const at = way[key.frame] && Number.isFinite(way[key.frame]![0]) ? stage.project(way[key.frame]!) : null;
+    if (at) diamond(pen, at, { chosen: true, now: key.frame === frame.value, small: key.kind === "breakdown" });
   }
 }
 
@@ -61,9 +72,17 @@ function ticks(pen: CanvasRenderingContext2D, seen: readonly (Vec2 | null)[], co
   for (const at of seen) if (at) pen.fillRect(at[0] - 1.25, at[1] - 1.25, 2.5, 2.5);
 }
 
-export function diamond(pen: CanvasRenderingContext2D, at: Vec2, chosen: boolean, now: boolean, picked = false): void {
+export interface Look {
+  readonly chosen: boolean;
+  /** Whether it is at the frame that is shown. */
+  readonly now: boolean;
+  readonly picked?: boolean;
+  readonly small?: boolean | undefined;
+}
+
+export function diamond(pen: CanvasRenderingContext2D, at: Vec2, { chosen, now, picked, small }: Look): void {
   const colours = palette.value;
-  const size = now ? 7 : 5.5;
+  const size = (now ? 7 : 5.5) * (small ? 0.65 : 1);
   pen.beginPath();
   pen.moveTo(at[0], at[1] - size);
   pen.lineTo(at[0] + size, at[1]);

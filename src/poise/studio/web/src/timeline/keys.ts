@@ -5,12 +5,17 @@ import { handlePlaces } from "../stage/picking";
 import * as state from "../state";
 import { putKey, say, turnJoints } from "../studio";
 
+/** The pose as it is, as a key of the whole body. */
+export function keyPose(): void {
+  const root = state.body.value?.joints[0]?.name;
+  if (root) turnJoints([root], [1, 0, 0, 0], true, true);
+}
+
 export function keySelected(): void {
   const ids = new Set([state.selected.value, ...state.alsoSelected.value]);
   const chosen = state.handles.value.filter(({ id }) => ids.has(id));
-  const root = state.body.value?.joints[0]?.name;
   if (chosen.length) chosen.forEach(keyHandle);
-  else if (root) turnJoints([root], [1, 0, 0, 0], true, true); // the pose as it is, as a key of the whole body
+  else keyPose();
 }
 
 /** A key where the stage shows the handle. */

@@ -24,6 +24,8 @@ export interface Lane {
   /** The handle whose keys these are, null for the whole body. */
   readonly handle?: string | null;
   readonly keys: readonly number[];
+  /** Those of them that are drawn small. */
+  readonly small?: readonly number[];
   readonly bars: readonly Bar[];
   readonly chosen: boolean;
 }
@@ -87,7 +89,7 @@ export class Scale {
 
 export function lanesNow(): Lane[] {
   if (state.workspace.value === "capture") return markerLanes();
-  const made = state.scene.value?.timeline.clip ? [] : [styleLane()];
+  const made = state.isPosed.value || state.scene.value?.timeline.clip ? [] : [styleLane()];
   return [...made, ...bodyLane(), ...handleLanes(), ...contactLanes()];
 }
 
@@ -103,8 +105,14 @@ export function isSelected(handle: string | null, frame: number): boolean {
 }
 
 function bodyLane(): Lane[] {
-  const keys = (state.scene.value?.timeline.poses ?? []).map(({ frame }) => frame);
-  return keys.length ? [{ name: "body", label: "whole body", handle: null, keys, bars: [], chosen: false }] : [];
+  const poses = state.scene.value?.timeline.poses ?? [];
+  if (!poses.length && !state.isPosed.value) return [];
+  const keys = poses.map(({ frame }) => frame);
+  const small = poses.filter(({ kind }) => kind === "breakdown").map(({ frame }) => frame);
+  const bars = poses
+    .filter(({ hold }) => hold > 0)
+    .map(({ frame, hold }) => ({ first: frame, last: frame + hold, kind: "pin" as const }));
+  return [{ name: "body", label: "whole body", handle: null, keys, small, bars, chosen: false }];
 }
 
 function handleLanes(): Lane[] {

@@ -68,7 +68,8 @@ function paintLane(pen: CanvasRenderingContext2D, lane: Lane, top: number, scale
   for (const key of lane.keys) {
     const picked = lane.handle !== undefined && isSelected(lane.handle, key);
     const at = picked ? key + keysMoved.value : key;
-    diamond(pen, [scale.x(at), top + LANE / 2], lane.chosen || picked, at === frame.value, picked);
+    const shape = { chosen: lane.chosen || picked, now: at === frame.value, picked, small: lane.small?.includes(key) };
+    diamond(pen, [scale.x(at), top + LANE / 2], shape);
   }
 }
 

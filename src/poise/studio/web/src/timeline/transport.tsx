@@ -17,12 +17,12 @@ import {
   Undo,
   X,
 } from "lucide-preact";
-import type { EditRange, Key } from "../messages";
+import { type EditRange, type Key, type KeyPlace, POSES } from "../messages";
 import { clock, frame, scrub, togglePlay } from "../shown";
 import * as state from "../state";
 import { say, setTimeline } from "../studio";
 import { Button, IconButton, NumberField, Toggle } from "../panels/ui";
-import { keySelected, pinSelected, styleHere } from "./keys";
+import { keyPose, pinSelected, styleHere } from "./keys";
 import { isZoomed, showAllFrames, showFrames } from "./lanes";
 import { lock } from "./pointing";
 
@@ -55,21 +55,21 @@ export function Transport(): JSX.Element {
       {!capture && (
         <>
           <span class="rule" />
-          <Button label="Key" icon={Diamond} hint="Key the selected handle here (K)" onPress={keySelected} />
+          <Button label="Key" icon={Diamond} hint="Key the pose here (S)" onPress={keyPose} />
           <Toggle
             label="Auto"
-            hint="Key what you drag, automatically"
+            hint="Key the pose whenever you change it"
             on={state.autoKey.value}
             onChange={(on) => (state.autoKey.value = on)}
           />
-          {timeline?.clip && <Ease />}
+          {timeline?.clip && !state.isPosed.value && <Ease />}
           <IconButton
             label="Pin"
             hint="Hold the selected handle from this frame on"
             icon={Pin}
             onPress={() => pinSelected(PIN_FRAMES)}
           />
-          {!timeline?.clip && (
+          {!timeline?.clip && !state.isPosed.value && (
             <IconButton
               label="Style"
               hint="Use the current styles from this frame on"
@@ -261,29 +261,17 @@ function Choice<T extends string>(props: {
   );
 }
 
+const KINDS = { extreme: "extreme", breakdown: "breakdown", hold: "hold" } as const;
+
 function KeyTools(): JSX.Element {
   const keys = [...state.selectedKeys.value];
-  const first = state.scene.value?.timeline.keys.find(
-    ({ handle, frame: at }) => handle === keys[0]?.handle && at === keys[0]?.frame,
-  );
   return (
     <>
       <span class="quiet">{keys.length === 1 ? "1 key" : `${keys.length} keys`}</span>
-      {!state.scene.value?.timeline.clip && (
-        <>
-          <Choice
-            label="Easing to the next key"
-            value={first?.easing ?? "none"}
-            choices={EASINGS}
-            onChoose={(easing) => say({ type: "easeKeys", keys, easing })}
-          />
-          <Choice
-            label="Tangent of the curve at the key"
-            value={tangentName(first)}
-            choices={tangentName(first) === "own" ? { ...TANGENTS, own: "own tangent" } : TANGENTS}
-            onChoose={(tangents) => say({ type: "easeKeys", keys, tangents: tangents as "chosen" | "flat" })}
-          />
-        </>
+      {state.scene.value?.timeline.clip === POSES && keys[0]?.handle === null ? (
+        <PoseTools keys={keys} />
+      ) : (
+        !state.scene.value?.timeline.clip && <PathTools keys={keys} />
       )}
       <Button
         label="Remove"
@@ -292,6 +280,89 @@ function KeyTools(): JSX.Element {
           say({ type: "removeKeys", keys });
           state.selectedKeys.value = [];
         }}
+      />
+    </>
+  );
+}
+
+/** What keys of the whole body can be, and how the body goes on from them. */
+function PoseTools({ keys }: { keys: KeyPlace[] }): JSX.Element {
+  const first = state.scene.value?.timeline.poses.find(({ frame: at }) => at === keys[0]?.frame);
+  return (
+    <>
+      <Choice
+        label="Kind of key"
+        value={first?.kind ?? "extreme"}
+        choices={KINDS}
+        onChoose={(kind) => say({ type: "easeKeys", keys, kind })}
+      />
+      {first?.kind === "hold" && (
+        <NumberField
+          label="Frames for which the pose is held"
+          prefix="hold"
+          digits={0}
+          low={0}
+          high={36000}
+          value={first.hold}
+          onEnter={(hold) => say({ type: "easeKeys", keys, hold: Math.round(hold) })}
+        />
+      )}
+      <Choice
+        label="Easing to the next key"
+        value={first?.easing ?? "none"}
+        choices={EASINGS}
+        onChoose={(easing) => say({ type: "easeKeys", keys, easing })}
+      />
+      <NumberField
+        label="Tempo to the next key"
+        prefix="tempo"
+        unit="×"
+        digits={2}
+        low={0.25}
+        high={4}
+        value={first?.tempo ?? 1}
+        onEnter={(tempo) => say({ type: "easeKeys", keys, tempo })}
+      />
+      {keys.length > 1 && (
+        <NumberField
+          label="Stretch the time between these keys"
+          prefix="stretch"
+          unit="×"
+          digits={2}
+          low={0.05}
+          high={20}
+          value={1}
+          onEnter={(stretch) => say({ type: "moveKeys", keys, stretch })}
+        />
+      )}
+      <IconButton
+        label="Mirror keys"
+        hint="Swap left and right in these poses"
+        icon={FlipHorizontal2}
+        onPress={() => say({ type: "moveKeys", keys, mirrored: true })}
+      />
+    </>
+  );
+}
+
+/** The curve of a handle at its keys. */
+function PathTools({ keys }: { keys: KeyPlace[] }): JSX.Element {
+  const first = state.scene.value?.timeline.keys.find(
+    ({ handle, frame: at }) => handle === keys[0]?.handle && at === keys[0]?.frame,
+  );
+  return (
+    <>
+      <Choice
+        label="Easing to the next key"
+        value={first?.easing ?? "none"}
+        choices={EASINGS}
+        onChoose={(easing) => say({ type: "easeKeys", keys, easing })}
+      />
+      <Choice
+        label="Tangent of the curve at the key"
+        value={tangentName(first)}
+        choices={tangentName(first) === "own" ? { ...TANGENTS, own: "own tangent" } : TANGENTS}
+        onChoose={(tangents) => say({ type: "easeKeys", keys, tangents: tangents as "chosen" | "flat" })}
       />
     </>
   );
