@@ -22,7 +22,7 @@ def test_the_page_has_the_types_of_the_server() -> None:
 
 def test_names_are_written_as_the_page_writes_them() -> None:
     wire = msgspec.msgpack.decode(msgspec.msgpack.encode(messages.SetLookAt(target=(0.0, 1.0, 2.0))))
-    assert wire == {"type": "setLookAt", "target": [0.0, 1.0, 2.0]}
+    assert wire == {"type": "setLookAt", "target": [0.0, 1.0, 2.0], "ease": None}
 
 
 @pytest.mark.parametrize(
