@@ -55,22 +55,42 @@ def studio(
 @command("""\
 The Blender add-on (poise-blender.zip) connects to it, and so can any program:
 it sends its bones and handles as lines of JSON and receives the rotation of
-every joint. Only programs on this machine can connect. Ctrl-C ends it.
+every joint. With --mmcp it speaks the Motion Model Context Protocol over HTTP:
+pose keys, places of joints and paths in, a glTF animation out, with the error
+of every constraint. Only programs on this machine can connect. Ctrl-C ends it.
 
 Examples:
   poise serve
   poise serve --port 40000
+  poise serve --mmcp
 """)
-def serve(*, port: Annotated[int, about("The port to listen on; 0 selects a free one.")] = 39550) -> None:
+def serve(
+    *,
+    port: Annotated[
+        int | None, about("The port; 0 selects a free one. Default: 39550, with --mmcp 39551.")
+    ] = None,
+    mmcp: Annotated[bool, about("Serve motions over HTTP, by the Motion Model Context Protocol.")] = False,
+) -> None:
     """Pose characters of other programs, such as Blender, over a local socket."""
     from poise.apps import serving
+
+    run, given = serving.serve, serving.PORT
+    if mmcp:
+        try:
+            from poise.apps.mmcp import PORT
+            from poise.apps.mmcp import serve as run
+        except ModuleNotFoundError as error:
+            raise MissingExtraError(
+                error.name or "motionmcp-sdk", extra="agents", purpose="--mmcp"
+            ) from error
+        given = PORT
 
     def listening(port: int) -> None:
         terminal.note(f"listening on {serving.HOST}:{port}")
         terminal.stay()
 
     with suppress(KeyboardInterrupt):
-        serving.serve(port, ready=listening)
+        run(given if port is None else port, ready=listening)
 
 
 @command("""\
