@@ -59,6 +59,7 @@ def command_of(name: str) -> App:
     """A protocol as a command: the common options, and its own."""
     protocol = PROTOCOLS.named(name)
     flags = flags_of({name: protocol.Options}, of="")
+    nothing = flags()
 
     def run(
         *,
@@ -68,11 +69,11 @@ def command_of(name: str) -> App:
         ] = None,
         test: Annotated[list[Path] | None, about("Clips to test on.", consume_multiple=True)] = None,
         methods: Annotated[str, about("Names, separated by commas. Default: the usual ones.")] = "",
-        options: Any = None,
+        options: Any = nothing,
         json: Annotated[Path | None, about("Also write the report to this file.")] = None,
         plots: Annotated[Path | None, about("Also draw plots and pictures into this folder.")] = None,
     ) -> None:
-        given = {key: value for key, value in vars(options or flags()).items() if value is not None}
+        given = {key: value for key, value in vars(options).items() if value is not None}
         chosen = checked(protocol.Options, given, what=f"the protocol {name}")
         request = Request(name, split, train or (), test or (), reporting.names_from_text(methods), chosen)
         with terminal.steps() as step:
