@@ -38,7 +38,7 @@ from poise.studio import uploads as uploads_module
 from poise.studio.connection import Connection, Inbox, Sessions
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.layers import Layers, held
-from poise.studio.listening import listen
+from poise.studio.listening import MOST_UNREAD, PageProtocol, listen
 from poise.studio.models import ModelStore
 from poise.studio.security import Access
 from poise.studio.session import Session
@@ -272,6 +272,29 @@ def test_a_flood_is_answered_by_the_newest(page: Page) -> None:
         answers += 1
     assert pose.seq == 2000
     assert answers < 2000
+
+
+def test_a_page_is_read_on_until_the_studio_is_behind(page: Page, monkeypatch: pytest.MonkeyPatch) -> None:
+    received, paused, free = PageProtocol.send_receive_event_to_app, list[bool](), asyncio.Event()
+    take = Connection._next
+
+    def noted(self: PageProtocol) -> None:
+        received(self)
+        paused.append(self.read_paused)
+
+    async def when_free(self: Connection) -> tuple[said.ClientMessage, int]:
+        await free.wait()
+        return await take(self)
+
+    monkeypatch.setattr(PageProtocol, "send_receive_event_to_app", noted)
+    page.say(said.PutHandle(handle=HAND))
+    page.hear_until(said.SolvedPose)
+    assert paused == [False]
+    monkeypatch.setattr(Connection, "_next", when_free)
+    for number in range(1, MOST_UNREAD + 4):
+        page.say(said.Drag(seq=number, handle="hand", position=(0.3, 1.0, 0.2)))
+        wait_until(lambda number=number: len(paused) > min(number, MOST_UNREAD + 2))
+    assert paused[1:] == [False] * (MOST_UNREAD + 1) + [True]
 
 
 def a_range(first: int, frames: int, *, size: int = 10, fine: bool = False) -> said.MotionRange:

@@ -6,6 +6,7 @@ or a weight (1 / tolerance squared). Among hard constraints that cannot all be m
 
 from __future__ import annotations
 
+import math
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -395,14 +396,7 @@ class CentreOfMass(Constraint):
             x, z = corners[0]
             planes, inequality = [(1.0, 0.0, 0.0, x), (0.0, 0.0, 1.0, z)], False
         elif len(corners) >= 3:
-            points, planes, inequality = np.array(corners), [], True
-            for a, b in zip(
-                points, np.roll(points, -1, axis=0), strict=True
-            ):  # inward half-planes of either order
-                normal = np.array([b[1] - a[1], a[0] - b[0]])
-                if (length := np.linalg.norm(normal)) > 0:
-                    normal = normal / length * (1.0 if normal @ (points.mean(axis=0) - a) >= 0 else -1.0)
-                    planes.append((float(normal[0]), 0.0, float(normal[1]), float(normal @ a)))
+            planes, inequality = _inward([(float(x), float(z)) for x, z in corners]), True
         else:
             raise InvalidValueError(
                 f"{self.label}: a support is one point or a polygon of three or more, as (x, z)"
@@ -411,6 +405,19 @@ class CentreOfMass(Constraint):
         return [
             Block(Kind.CENTRE_OF_MASS, 0, (*no_offset, *plane), inequality=inequality) for plane in planes
         ]
+
+
+def _inward(corners: list[tuple[float, float]]) -> list[tuple[float, float, float, float]]:
+    """The half-planes of a convex polygon on the ground; plain numbers, because a dragged body needs them anew."""
+    middle_x, middle_z = (sum(along) / len(corners) for along in zip(*corners, strict=True))
+    planes = []
+    for (x, z), (next_x, next_z) in zip(corners, [*corners[1:], corners[0]], strict=True):
+        across, ahead = next_z - z, x - next_x
+        if (length := math.hypot(across, ahead)) > 0.0:
+            if across * (middle_x - x) + ahead * (middle_z - z) < 0.0:  # the corners are in the other order
+                length = -length
+            planes.append((across / length, 0.0, ahead / length, (across * x + ahead * z) / length))
+    return planes
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,6 +11,7 @@ from typing import Any
 from weakref import WeakSet
 
 from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 from poise.errors import InvalidValueError
 from poise.studio.security import Access
@@ -20,6 +21,7 @@ MOST_CONNECTIONS = 500
 MOST_STRANGERS = 50  # connections of one client that have not made an allowed request; the oldest is closed
 HEADERS_WITHIN = 10.0  # seconds until the headers of a request are complete
 BODY_EVERY = 30.0  # seconds without anything of its body until a request is given up
+MOST_UNREAD = 4  # messages of a page that the studio has not taken yet; more wait in its connection
 
 
 class PatientProtocol(H11Protocol):
@@ -98,6 +100,23 @@ class PatientProtocol(H11Protocol):
             self._wait(BODY_EVERY)
         else:
             self.leave()
+
+
+class PageProtocol(WebSocketsSansIOProtocol):
+    """A websocket that is read on while a few messages wait.
+
+    Uvicorn stops reading at each message and starts again when it is taken. These are two calls of the system, and at
+    each the event loop gives the interpreter away to a thread that solves.
+    """
+
+    def send_receive_event_to_app(self) -> None:
+        """Stop reading only if the studio is behind."""
+        paused, self.read_paused = self.read_paused, True
+        super().send_receive_event_to_app()
+        self.read_paused = paused
+        if not paused and self.queue.qsize() > MOST_UNREAD:
+            self.read_paused = True
+            self.transport.pause_reading()
 
 
 class Door(socket.socket):

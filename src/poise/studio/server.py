@@ -22,7 +22,7 @@ from starlette.websockets import WebSocket
 from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
 from poise.studio.connection import Connection, Sessions, Workers
-from poise.studio.listening import PatientProtocol
+from poise.studio.listening import PageProtocol, PatientProtocol
 from poise.studio.memory import keep_trimmed
 from poise.studio.models import ModelStore
 from poise.studio.security import Access, Gate
@@ -127,7 +127,7 @@ class Studio:
 def server_of(studio: Studio) -> uvicorn.Server:
     """A server for a listening socket."""
     config = uvicorn.Config(
-        studio.app(), http=PatientProtocol.for_access(studio.access), ws="websockets-sansio",
+        studio.app(), http=PatientProtocol.for_access(studio.access), ws=PageProtocol,
         ws_max_size=LARGEST_MESSAGE, ws_per_message_deflate=False,
         loop="asyncio", log_level="error", timeout_graceful_shutdown=2, server_header=False,
         ws_ping_timeout=PAGE_PATIENCE,

@@ -10,10 +10,11 @@ import logging
 import secrets
 import time
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from threading import RLock
-from typing import Any, get_type_hints
+from typing import Any, cast, get_type_hints
 
 from poise.apps.posing import table_of
 from poise.errors import InvalidValueError, PoiseError
@@ -360,18 +361,21 @@ class Session:
         """The pose as a message, with the result of its solve."""
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
-        shown = messages.SolvedPose(
-            seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points), by_hand=state.by_hand,
-            status="reached", words="", residuals=[], microseconds=0.0, log_likelihood=None, percentile=None,
-            latent=None, jumps=False, beyond="",
+        shown = partial(
+            messages.SolvedPose, seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
+            by_hand=state.by_hand,
         )  # fmt: skip
         if solved is None:
-            return shown
+            return shown(
+                status="reached", words="", residuals=[], microseconds=0.0, log_likelihood=None, percentile=None,
+                latent=None, jumps=False, beyond="",
+            )  # fmt: skip
         solution, view = solved.solution, None
         if len(solved.latents) == 1:
             view = self.poser.entry_of(state).view
-        return shown.with_(
-            status=solution.status.name.lower(), words="; ".join([solution.status.value, *map(str, solution.relaxed)]),
+        return shown(
+            status=cast("messages.Status", solution.status.name.lower()),
+            words="; ".join([solution.status.value, *map(str, solution.relaxed)]),
             residuals=[
                 messages.HandleResidual(
                     handle=owner, label=left.label, value=left.value, unit=left.unit, hard=left.hard, met=left.met
