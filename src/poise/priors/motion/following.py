@@ -9,6 +9,7 @@ over time.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -41,6 +42,16 @@ _TURNS = [AT.index(at) for at in _AT]
 _SAME = 1e-6  # seconds
 
 
+class _Answer(NamedTuple):
+    """What the network says of a moment and of the frame before it."""
+
+    at: float
+    before: PoseVector
+    now: PoseVector
+    covariance: Float[Array, "freedoms freedoms"]
+    deviations: Float[Array, "joints"]
+
+
 class FollowingGuide(Guide):
     """The Gaussian over the pose now, from the oriented points of the last moments."""
 
@@ -62,7 +73,7 @@ class FollowingGuide(Guide):
         """Forget all moments."""
         self._moments: deque[tuple[float, Array]] = deque()
         self._state: Predicted | None = None
-        self._lacked: Array | None = None
+        self._answer: _Answer | None = None
         self._last: tuple[float, PoseVector] | None = None
 
     def note(self, at: float, places: Float[Array, "handles 3"], turns: Float[Array, "handles 4"]) -> None:
@@ -78,29 +89,30 @@ class FollowingGuide(Guide):
             self._moments.popleft()
 
     def expect(self) -> bool:
-        """Ask the network for the last moment; False if nothing was given in the moments before."""
-        at, seen = self._moments[-1][0], self._sampled()
-        if not np.isfinite(seen).any():
+        """Expect a pose at the last moment; False if nothing was given in the moments before.
+
+        The network is asked 30 times a second; at other moments its last answer goes on.
+        """
+        at = self._moments[-1][0]
+        if self._answer is None or at - self._answer.at > 1.0 / RATE - _SAME:
+            seen = self._sampled()
+            self._answer = self._asked(at, seen) if np.isfinite(seen).any() else None
+        if self._answer is None:
+            self._last = None
             return False
-        timeline = self._timeline(seen)
-        found = followed(timeline, self.carrier, self.weights)
-        mean = self._poses(timeline, found)
-        now = mean[1]
-        if self._last is not None:  # what the last answer lacked
+        mean, covariance = self._mean(at), self._answer.covariance
+        if self._last is not None:  # what the last pose lacked is forgotten slowly
             when, q = self._last
-            share = min(max(1.0 - RATE * (at - when), 0.0), 1.0)
-            before = self.space.integrate(now, share * tangents(now[None], mean[:1])[0])
-            lacked = np.exp(-FORGETS * (at - when)) * tangents(before[None], q[None])[0]
-            now = self.space.integrate(now, lacked)
-        roots, turns = (np.square(part[-1:]) for part in (found.root_spread, found.turn_spread))
-        covariance = covariance_of(self.carrier, self.space, roots, turns)[0]
-        spread = np.repeat(found.point_spread[-1][self._known], 3)
-        _, jacobian = self.space.handle_positions(now, self._points)
-        precision = np.linalg.inv(covariance) + (jacobian.T / (np.square(spread) + STEADY**2)) @ jacobian
-        covariance = np.linalg.inv(precision)
-        self.deviations = found.point_spread[-1][self.carrier.fit.rows]
-        self._state = Predicted(now, covariance, covariance, np.ones(1, dtype=np.bool_), np.empty(0))
+            lacked = tangents(self._mean(when)[None], q[None])[0]
+            mean = self.space.integrate(mean, np.exp(-FORGETS * (at - when)) * lacked)
+        self._state = Predicted(mean, covariance, covariance, np.ones(1, dtype=np.bool_), np.empty(0))
         return True
+
+    @property
+    def deviations(self) -> Float[Array, "joints"]:
+        """Of the positions of all joints, along each axis."""
+        assert self._answer is not None, "no moment has been noted"
+        return self._answer.deviations
 
     def answered(self, q: PoseVector) -> None:
         """Keep the pose that was solved for the last moment."""
@@ -126,6 +138,26 @@ class FollowingGuide(Guide):
         return state.around(q)
 
     # --- private ---------------------------------------------------------------------------------------------------
+
+    def _asked(self, at: float, seen: Float[Array, "frames handles 7"]) -> _Answer:
+        """The network's answer for the window that ends at a moment."""
+        timeline = self._timeline(seen)
+        found = followed(timeline, self.carrier, self.weights)
+        before, now = self._poses(timeline, found)
+        roots, turns = (np.square(part[-1:]) for part in (found.root_spread, found.turn_spread))
+        covariance = covariance_of(self.carrier, self.space, roots, turns)[0]
+        spread = np.repeat(found.point_spread[-1][self._known], 3)
+        _, jacobian = self.space.handle_positions(now, self._points)
+        precision = np.linalg.inv(covariance) + (jacobian.T / (np.square(spread) + STEADY**2)) @ jacobian
+        covariance = np.linalg.inv(precision)
+        return _Answer(at, before, now, covariance, found.point_spread[-1][self.carrier.fit.rows])
+
+    def _mean(self, at: float) -> PoseVector:
+        """The network's pose at a moment near its last answer."""
+        assert self._answer is not None
+        share = float(np.clip(RATE * (self._answer.at - at), -1.0, 1.0))
+        back = tangents(self._answer.now[None], self._answer.before[None])[0]
+        return self.space.integrate(self._answer.now, share * back)
 
     def _timeline(self, seen: Float[Array, "frames handles 7"]) -> KeyedFrames:
         """The window that ends at the last moment."""
