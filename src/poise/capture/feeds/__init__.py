@@ -1,4 +1,4 @@
-"""Live protocols of other programs: vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME.
+"""Live protocols of other programs: vmc:PORT, slimevr:PORT, openxr:PORT, rokoko:PORT, natnet:HOST, qtm:HOST, lsl:NAME.
 
 A feed is a generator of frames, one module each. It waits at most `POLL` seconds for the next frame before it asks
 whether to continue.
@@ -33,8 +33,11 @@ DAMAGED = (ValueError, TypeError, KeyError, IndexError, OverflowError, Recursion
 LARGEST = 65_535  # bytes of a datagram
 BODY = (*(f"{side}_{part}" for side in SIDES for part in ("hand", "foot", "upper_arm")), "pelvis", "head")
 """The roles that are followed of a feed with a whole body."""
+TRACKERS = ("slimevr", "openxr")  # feeds of oriented trackers by our roles
 FEEDS = {  # name (that of its module), and what follows the colon
     "vmc": "a port, or HOST:PORT; 39539",
+    "slimevr": "a port, or HOST:PORT; 9000",
+    "openxr": "a port, or HOST:PORT; 39541",
     "rokoko": "a port, or HOST:PORT; 14043",
     "natnet": "the host of Motive; 127.0.0.1",
     "qtm": "the host of QTM; 127.0.0.1",
@@ -77,6 +80,11 @@ def open_feed(
             yield LiveFrame(places, turns, frame.seconds if known else None)
     except OSError as error:
         raise PoiseError(f"{take}: {error.strerror or error}; {name}: takes {FEEDS[name]}") from error
+
+
+def of_trackers(take: str) -> bool:
+    """Whether a take is a feed of oriented trackers."""
+    return take.partition(":")[0] in TRACKERS and is_feed(take)
 
 
 def markers_of(take: str) -> tuple[str, ...] | None:

@@ -1,25 +1,25 @@
 """VMC in: the bones of a humanoid, and trackers, over OSC from VSeeFace, Warudo, VirtualMotionCapture or Poise itself.
 
-A frame may come in several datagrams. It is complete when every bone of the previous frame has arrived again, or one
-arrives twice.
+A frame may come in several datagrams. It is complete when all of the previous frame has come again, or a bone comes
+twice (without bones, a tracker).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
+from typing import Any
 
 import numpy as np
 
-from poise.capture.feeds import DAMAGED, GoOn, LiveFrame, Ready, listening
+from poise.capture.feeds import GoOn, LiveFrame, Ready, listening
 from poise.capture.feeds.humanoid import ABOVE, BONES, mirrored_place, mirrored_turn
-from poise.errors import MissingExtraError
+from poise.capture.feeds.osc import gathered
 from poise.geometry import rotations
 from poise.types import Array
 
 Placed = tuple[Array, Array]
 
 PORT = 39539
-MOST = 500  # bones and trackers of a frame
 _ROLES = {bone: role for role, bone in BONES.items()}
 _BONE, _ROOT, _TIME = "/VMC/Ext/Bone/Pos", "/VMC/Ext/Root/Pos", "/VMC/Ext/T"
 _TRACKERS = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Con/Pos", "/VMC/Ext/Hmd/Pos")
@@ -27,39 +27,25 @@ _TRACKERS = ("/VMC/Ext/Tra/Pos", "/VMC/Ext/Con/Pos", "/VMC/Ext/Hmd/Pos")
 
 def frames(where: str, go_on: GoOn, ready: Ready) -> Iterator[LiveFrame]:
     """Frames by our roles, and by the serial numbers of trackers."""
-    try:
-        from pythonosc.osc_packet import ParseError
-    except ModuleNotFoundError as error:
-        raise MissingExtraError("python-osc", extra="studio", purpose="VMC in") from error
-    new: dict[tuple[str, str], Placed] = {}
-    known: set[tuple[str, str]] = set()
-    for data in listening(where, PORT, go_on, ready):
-        try:
-            messages = list(_messages(data))
-        except (*DAMAGED, ParseError):
-            continue
-        for kind, name, placed in messages:
-            if len(new) > MOST or ((kind, name) in new and kind == _BONE):
-                yield _frame(new)
-                known, new = set(new), {}
-            new[kind, name] = placed
-        if known and known <= set(new):  # complete: no need to wait for the next frame
-            yield _frame(new)
-            new = {}
+    for new in gathered(listening(where, PORT, go_on, ready), _placed, _ends):
+        yield _frame(new)
 
 
-def _messages(data: bytes) -> Iterator[tuple[str, str, Placed]]:
-    """The positions in a datagram: the address, a name, and position and rotation in our world."""
-    from pythonosc.osc_packet import OscPacket
+def _ends(key: tuple[str, str], new: Collection[tuple[str, str]]) -> bool:
+    """Whether a frame ends when this comes twice: a bone, or a tracker if there are no bones."""
+    return key[0] == _BONE or (key[0] in _TRACKERS and all(kind != _BONE for kind, _ in new))
 
-    for message in [timed.message for timed in OscPacket(data).messages]:
-        if message.address == _TIME and message.params:
-            yield _TIME, "", (np.array([float(message.params[0])]), np.zeros(4))
-        if message.address in (_BONE, _ROOT, *_TRACKERS) and len(message.params) >= 8:
-            name, *numbers = message.params[:8]
-            x, y, z, qx, qy, qz, qw = (float(number) for number in numbers)
-            turn = mirrored_turn(np.array([qw, qx, qy, qz]))
-            yield message.address, str(name), (mirrored_place(np.array([x, y, z])), turn)
+
+def _placed(message: Any) -> tuple[tuple[str, str], Placed] | None:
+    """The address and name of a message, and its position and rotation in our world."""
+    if message.address == _TIME and message.params:
+        return (_TIME, ""), (np.array([float(message.params[0])]), np.zeros(4))
+    if message.address in (_BONE, _ROOT, *_TRACKERS) and len(message.params) >= 8:
+        name, *numbers = message.params[:8]
+        x, y, z, qx, qy, qz, qw = (float(number) for number in numbers)
+        turn = mirrored_turn(np.array([qw, qx, qy, qz]))
+        return (message.address, str(name)), (mirrored_place(np.array([x, y, z])), turn)
+    return None
 
 
 def _frame(new: dict[tuple[str, str], Placed]) -> LiveFrame:
