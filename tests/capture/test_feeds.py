@@ -30,6 +30,7 @@ from poise.motion.motion import Motion
 from poise.performer import act
 from poise.priors.local.prior import LocalPrior
 from poise.skeleton import Pose, Skeleton
+from tracker_sender import TrackerSender
 
 PATIENCE = 120.0  # seconds: machines may be busy
 MARKERS = {"head": (0.1, 1.7, 0.2), "left_hand": (0.5, 1.1, -0.3)}
@@ -452,6 +453,42 @@ def test_a_performance_follows_the_places_or_the_turns_of_a_feed(turned: bool) -
     if not turned:
         place = stream.frames[-1].pose.positions["left_foot"]
         np.testing.assert_allclose(place, body.frame(1).places["left_foot"], atol=0.02)
+
+
+# --- trackers ------------------------------------------------------------------------------------------------------
+
+
+def test_trackers_of_slimevr_come_in_our_world() -> None:
+    sender = TrackerSender("slimevr", ("pelvis", "left_foot", "head"))
+    place, turn = np.array([0.3, 1.1, -0.4]), rotations.quaternion_from_expmap(np.array([0.3, 1.2, -0.5]))
+    frame = heard("slimevr", lambda port: sender.send(np.tile(np.r_[place, turn], (3, 1)), port), count=3)[-1]
+    assert set(frame.places) == {"pelvis", "left_foot", "head"}
+    for role in frame.places:
+        np.testing.assert_allclose(frame.places[role], place, atol=1e-6)
+        assert rotations.geodesic_distance(frame.turns[role], turn) < 1e-5
+
+
+def test_poses_of_openxr_come_in_our_world() -> None:
+    sender = TrackerSender("openxr", ("head", "left_hand", "pelvis"))
+    place, turn = np.array([0.3, 1.1, -0.4]), rotations.quaternion_from_expmap(np.array([0.3, 1.2, -0.5]))
+
+    def send(port: int) -> None:
+        to_port(b'{"head": {"position": 1}}', port)
+        sender.send(np.tile(np.r_[place, turn], (3, 1)), port)
+
+    frame = heard("openxr", send, count=3)[-1]
+    assert set(frame.places) == {"head", "left_hand", "pelvis"}
+    for role in frame.places:
+        np.testing.assert_allclose(frame.places[role], place, atol=1e-9)
+        assert rotations.geodesic_distance(frame.turns[role], turn) < 1e-6
+    assert frame.seconds is not None
+
+
+def test_trackers_of_vmc_need_no_body() -> None:
+    sender = TrackerSender("vmc", ("LHR-1", "LHR-2"))
+    value = np.array([0.3, 1.1, -0.4, 1.0, 0.0, 0.0, 0.0])
+    for frame in heard("vmc", lambda port: sender.send(np.tile(value, (2, 1)), port), count=3):
+        np.testing.assert_allclose(frame.places["LHR-2"], value[:3], atol=1e-6)
 
 
 # --- what they have in common --------------------------------------------------------------------------------------

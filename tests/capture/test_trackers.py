@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+import json
+import threading
+import time
+from pathlib import Path
+
 import numpy as np
 import pytest
 
 from bodies import person
 from poise import performer
+from poise.capture.feeds import open_feed
+from poise.capture.streams import Stream
 from poise.capture.trackers import JOINT, TrackerPerformance, mounts_of
+from poise.cli.main import main
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.splits import Fold
 from poise.evaluation.trackers import TRACKED, TrackersOptions, evaluate_trackers
+from poise.formats import read
 from poise.geometry import rotations
 from poise.motion.edit import resample
 from poise.motion.motion import Motion
@@ -18,6 +27,7 @@ from poise.motion.world import joint_positions, joint_transforms
 from poise.priors.motion import following
 from poise.skeleton.neutral import neutral_pose
 from small_motion import small_weights
+from tracker_sender import TrackerSender
 
 Array = np.ndarray
 HANDS = ("head", "left_hand", "right_hand")
@@ -139,6 +149,71 @@ def test_wrong_trackers_are_explained() -> None:
         TrackerPerformance(("head", "tail"))
     with pytest.raises(InvalidValueError, match=r"a frame must be \(1, 7\)"):
         TrackerPerformance(("head",)).observe(np.zeros((1, 3)))
+
+
+@pytest.mark.parametrize("feed", ["slimevr", "openxr", "vmc"])
+def test_a_replayed_take_is_followed_over_the_network(walk: Motion, feed: str) -> None:
+    """Every protocol brings the same walk as the trackers themselves; SlimeVR's trackers are no hands."""
+    roles = ("pelvis", "head", "left_foot", "right_foot") if feed == "slimevr" else HANDS
+    values = worn(walk, roles)[:25]
+    neutral = neutral_pose(walk.skeleton).world[[walk.skeleton.index(role) for role in roles]]
+    back = rotations.conjugate(rotations.quaternion_from_matrix(neutral))
+    values[..., 3:] = rotations.multiply(values[..., 3:], back)  # from the T-pose
+    performance, sender = (
+        TrackerPerformance(roles, skeleton=walk.skeleton, fps=30.0),
+        TrackerSender(feed, roles),
+    )
+    stream, ports = Stream(performance), list[int]()
+    frames = open_feed(f"{feed}:0", ready=lambda where: ports.append(int(where.rpartition(":")[2])))
+    answers = []
+
+    def receive() -> None:
+        while len(answers) < len(values) - 2:
+            answers.append(stream.take(next(frames)))
+
+    receiver = threading.Thread(target=receive)
+    receiver.start()
+    while not ports:
+        time.sleep(0.01)
+    for value in values:
+        sender.send(value, ports[0])
+        time.sleep(0.02)
+    receiver.join(60.0)
+    frames.close()
+    assert len(answers) == len(values) - 2
+    assert not stream.skipped
+    pelvis = walk.skeleton.index(roles[0])
+    for frame in stream.frames[-5:]:
+        own = joint_positions(Motion.of_poses([frame.pose]))[0, pelvis]
+        assert np.linalg.norm(values[:, 0, :3] - own, axis=-1).min() < 2e-3
+
+
+def test_lines_and_files_have_seven_numbers_for_a_tracker(tmp_path: Path, walk: Motion) -> None:
+    values = worn(walk, HANDS)[:12]
+    performance = TrackerPerformance(HANDS, skeleton=walk.skeleton, fps=30.0)
+    stream = Stream(performance)
+    line = {name: value.tolist() for name, value in zip(HANDS, values[0], strict=True)} | {"right_hand": None}
+    (answer,) = stream.answers([json.dumps(line)])
+    assert set(json.loads(answer)) == {"root", "joints", "ms"}
+    (refusal,) = stream.answers(['{"head": [0, 1, 0]}'])
+    assert "x, y, z, qw, qx, qy, qz or null" in json.loads(refusal)["error"]
+    names = [f"{name}.{c}" for name in HANDS for c in performance.channels]
+    rows = [",".join(["time", *names])]
+    rows += [",".join(map(str, (number / 30, *one.ravel()))) for number, one in enumerate(values)]
+    (tmp_path / "take.csv").write_text("\n".join(rows))
+    out = tmp_path / "out.bvh"
+    command = [
+        "perform",
+        str(tmp_path / "take.csv"),
+        "--trackers",
+        ",".join(HANDS),
+        "-o",
+        str(out),
+        "--t-pose",
+    ]
+    assert main([*command, "--height", "1.8", "--calibrate", str(tmp_path / "take.csv")]) == 0
+    assert len(read(out)) == len(values)
+    assert main(["perform", str(tmp_path / "take.csv"), "--trackers", "tail", "-o", str(out)]) != 0
 
 
 def test_the_protocol_measures_every_method_and_set_of_trackers() -> None:

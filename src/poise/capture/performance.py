@@ -20,6 +20,7 @@ from typing import Literal
 import numpy as np
 from jaxtyping import Bool, Float
 
+from poise.capture.feeds import LiveFrame
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
@@ -84,6 +85,10 @@ class FollowedFrames:
         """Record a frame without solving it."""
         del at
         return self._checked(values)
+
+    def heard(self, frame: LiveFrame) -> dict[str, Array]:
+        """The values of a feed's frame, by label."""
+        return dict(frame.places)
 
     def run(
         self,
@@ -278,6 +283,10 @@ class OrientationPerformance(GuidedFrames):
             self.guide.show(turned)
         solution = self._follower.step(self._constraints(turned, heard), start=start)
         return self._frame(solution, heard, begun)
+
+    def heard(self, frame: LiveFrame) -> dict[str, Array]:
+        """The rotations of a feed's frame, by label."""
+        return dict(frame.turns)
 
     def _checked(self, values: Array) -> Array:
         """The orientations of the segments themselves, from those of the sensors."""

@@ -20,11 +20,13 @@ from poise.capture.markers import fit_body, tracker_of
 from poise.capture.matching import WITH_HEAD, MatchedTake, marker_layout, match, read_layout, read_mapping
 from poise.capture.performance import OrientationPerformance, Performance, t_pose
 from poise.capture.sources import is_live, of_subject, read_markers, read_orientations
+from poise.capture.trackers import TrackerPerformance, mounts_of
 from poise.capture.tracking import MarkerTracker
 from poise.errors import InvalidValueError
 from poise.formats.files import make_folder
 from poise.library.store import Library
 from poise.motion.markers import Markers
+from poise.performer.bodies import Body
 from poise.priors.abilities import examples_of
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import load
@@ -174,6 +176,26 @@ def set_up_sensors(
         stood = read_orientations(calibration[0], names, fps=fps)[0][0]
         worn = t_pose(prior.space.skeleton, names, stood, samples=_samples(prior))
     return OrientationPerformance(prior, names, fps=fps, noise=noise, worn=worn, progress=progress)
+
+
+def set_up_trackers(
+    trackers: str, *, height: float | None = None, calibration: Sequence[Path] = (), t_pose: bool = False,
+    fps: float = 60.0,
+) -> TrackerPerformance:  # fmt: skip
+    """A performance by oriented trackers, named as in `head,left_hand,LHR-1=pelvis`, on a body of this height.
+
+    A calibration's first frame is a T-pose; with `t_pose`, the first frame of the performance is.
+    """
+    parts = [part.strip().rpartition("=") for part in trackers.split(",") if part.strip()]
+    named = {label or role: role for label, _, role in parts}
+    skeleton = Body(height=height or Body.height).skeleton
+    mounts = None
+    if calibration:
+        stood, _ = read_orientations(
+            calibration[0], list(named), fps=fps, channels=TrackerPerformance.channels
+        )
+        mounts = mounts_of(skeleton, named, stood[0])
+    return TrackerPerformance(named, skeleton=skeleton, fps=fps, mounts=mounts, t_pose=t_pose)
 
 
 def draw_places(prior: Prior, names: Sequence[str], path: Path) -> None:

@@ -56,10 +56,10 @@ def read_markers(path: Path, *, fps: float = 60.0, **options: Any) -> Markers:
 
 
 def read_orientations(
-    path: Path, names: Sequence[str], *, fps: float
-) -> tuple[Float[Array, "frames sensors 4"], float]:
-    """Quaternions from columns pelvis.w, pelvis.x, pelvis.y, pelvis.z, ..., and the frame rate."""
-    labels, values, rate = read_columns(path, fps, "wxyz")
+    path: Path, names: Sequence[str], *, fps: float, channels: Sequence[str] = "wxyz"
+) -> tuple[Float[Array, "frames sensors channels"], float]:
+    """Quaternions, or other channels, from columns pelvis.w, pelvis.x, pelvis.y, pelvis.z, ..., and the frame rate."""
+    labels, values, rate = read_columns(path, fps, channels)
     if missing := [name for name in names if name not in labels]:
         raise ParseError(
             f"no columns for the sensor {missing[0]!r}; there are {', '.join(labels)}", path=path
@@ -91,7 +91,7 @@ def picked(recording: Markers, numbers: list[int], labels: list[str]) -> Markers
 
 
 def read_columns(
-    path: Path, fps: float, channels: str
+    path: Path, fps: float, channels: Sequence[str]
 ) -> tuple[list[str], Float[Array, "frames labels channels"], float]:
     """Columns label.x, label.y, label.z (or other channels) with an optional time; and the frame rate."""
     lines = existing_file(path).read_text(encoding="utf-8-sig").splitlines()

@@ -3,8 +3,9 @@
 JSON: {"left_hand": [x, y, z], "head": null, "time": 1.25} gives {"root": [x, y, z, w, x, y, z], "joints": {"Neck":
 [w, x, y, z], ...}, "ms": 1.1}. CSV: a header `time,left_hand.x,left_hand.y,left_hand.z,...`, then numbers, empty where
 a marker was not seen; poses are returned as CSV with their own header. Sensors send quaternions instead of positions:
-{"pelvis": [w, x, y, z], ...} or columns pelvis.w,pelvis.x,pelvis.y,pelvis.z. Metres, Y up. A line that cannot be read
-is answered with {"error": ...} (CSV: skipped and counted), and the performance continues.
+{"pelvis": [w, x, y, z], ...} or columns pelvis.w,pelvis.x,pelvis.y,pelvis.z. Oriented trackers send both: {"head": [x,
+y, z, w, x, y, z], ...} or columns head.x,head.y,head.z,head.qw,head.qx,head.qy,head.qz. Metres, Y up. A line that
+cannot be read is answered with {"error": ...} (CSV: skipped and counted), and the performance continues.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ import msgspec
 import numpy as np
 
 from poise.capture.feeds import LiveFrame
-from poise.capture.performance import FollowedFrames, OrientationPerformance, PerformedFrame
+from poise.capture.performance import FollowedFrames, PerformedFrame
 from poise.errors import InvalidValueError, PoiseError
 from poise.types import Array
 
@@ -77,7 +78,7 @@ class Stream:
                 for name, value in message.items():
                     if value is not None and (isinstance(value, float) or len(value) != len(channels)):
                         raise InvalidValueError(
-                            f"a frame must have {channels} or null for each marker; got {str(value)[:60]}"
+                            f"a frame must have {', '.join(channels)} or null for each marker; got {str(value)[:60]}"
                         )
                     numbers = [None] * len(channels) if value is None else value  # null: not seen
                     places[name] = np.array([math.nan if one is None else one for one in numbers])
@@ -94,9 +95,8 @@ class Stream:
 
     def take(self, frame: LiveFrame) -> str:
         """The reply to a frame of a feed."""
-        turned = self.performance.channels == OrientationPerformance.channels
         try:
-            return pose_line(self._step(dict(frame.turns if turned else frame.places), frame.seconds))
+            return pose_line(self._step(self.performance.heard(frame), frame.seconds))
         except PoiseError as error:
             return self._refusal(str(error))
 

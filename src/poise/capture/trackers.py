@@ -14,6 +14,7 @@ from functools import partial
 import numpy as np
 from jaxtyping import Float
 
+from poise.capture.feeds import LiveFrame
 from poise.capture.performance import FollowedFrames, PerformedFrame
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
@@ -27,6 +28,8 @@ from poise.solvers.solve import Follower, Solver
 from poise.solvers.uncertainty import Deviations
 from poise.types import Array
 
+ALL = ROLES
+"""The roles that the motion prior knows, which feeds of trackers are asked for."""
 MOST_STEP = 0.5  # seconds: times of frames that are farther apart begin anew
 
 
@@ -65,11 +68,12 @@ class TrackerPerformance(FollowedFrames):
         skeleton: Skeleton | None = None,
         fps: float = 60.0,
         mounts: Mapping[str, Mount] | None = None,
+        t_pose: bool = False,
     ) -> None:
         """`trackers` are roles of joints, or labels with such roles.
 
         Rotations are from a T-pose that faces +Z, in which they are the identity; `mounts` say how other trackers are
-        worn, by label (`mounts_of`).
+        worn, by label (`mounts_of`). With `t_pose`, the first frame with a tracker is a T-pose, and says it.
         """
         named = dict(trackers) if isinstance(trackers, Mapping) else {role: role for role in trackers}
         self.prior = UniversalPrior(skeleton)
@@ -85,12 +89,15 @@ class TrackerPerformance(FollowedFrames):
         self._joints = np.array([self.space.skeleton.index(role) for role in self.roles])
         self._known = [k for k, role in enumerate(self.roles) if role in ROLES]
         self._rows = [ROLES.index(self.roles[k]) for k in self._known]
-        worn = mounts or {}
-        still = unmoved(self.space.skeleton, self.roles)
-        self._mounts = [worn.get(name, own) for name, own in zip(self.names, still, strict=True)]
+        self._stands, self._mounts = t_pose, unmoved(self.space.skeleton, named) | dict(mounts or {})
         self.guide = FollowingGuide(self.space)
         self._follower = Follower(partial(Solver, self.prior, guide=self.guide))
         self.reset()
+
+    def heard(self, frame: LiveFrame) -> dict[str, Array]:
+        """Positions and rotations of a feed's frame, by label; a tracker without both is not seen."""
+        both = frame.places.keys() & frame.turns.keys()
+        return {name: np.concatenate([frame.places[name], frame.turns[name]]) for name in both}
 
     def reset(self) -> None:
         """Forget previous frames: the next one is a cold start."""
@@ -136,10 +143,16 @@ class TrackerPerformance(FollowedFrames):
     def _checked(self, values: Array) -> Array:
         """Positions and rotations of the joints themselves, from those of the trackers."""
         values = super()._checked(values)
+        if self._stands and np.isfinite(values).all(axis=1).any():
+            named = dict(zip(self.names, self.roles, strict=True))
+            self._stands = False
+            self._mounts |= mounts_of(self.space.skeleton, named, values)
         turns, lengths = values[:, 3:], np.linalg.norm(values[:, 3:], axis=1, keepdims=True)
         turns = np.where(lengths > 1e-6, turns / np.where(lengths > 1e-6, lengths, 1.0), np.nan)
-        offsets = np.stack([mount.offset for mount in self._mounts])
-        worn = np.stack([mount.turn for mount in self._mounts])
+        offsets, worn = (
+            np.stack([getattr(self._mounts[name], part) for name in self.names])
+            for part in ("offset", "turn")
+        )
         places = values[:, :3] + rotations.rotate(turns, offsets)
         return np.concatenate([places, rotations.multiply(turns, worn)], axis=1)
 
@@ -152,11 +165,11 @@ class TrackerPerformance(FollowedFrames):
         return found
 
 
-def unmoved(skeleton: Skeleton, roles: Sequence[str]) -> list[Mount]:
+def unmoved(skeleton: Skeleton, trackers: Mapping[str, str]) -> dict[str, Mount]:
     """Trackers at the joints themselves, whose rotations are the identity in a T-pose."""
     world = neutral_pose(skeleton).world
-    turns = [rotations.quaternion_from_matrix(world[skeleton.index(role)]) for role in roles]
-    return [Mount(np.zeros(3), turn) for turn in turns]
+    turns = {name: world[skeleton.index(role)] for name, role in trackers.items()}
+    return {name: Mount(np.zeros(3), rotations.quaternion_from_matrix(turn)) for name, turn in turns.items()}
 
 
 def mounts_of(

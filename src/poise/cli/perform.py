@@ -58,8 +58,23 @@ class BeforeWebcam:
             negative=(),
         ),
     ] = None
-    height: Annotated[float | None, about("With a webcam: the person's height in metres.")] = None
+    height: Annotated[float | None, about("With a webcam or trackers: the person's height in metres.")] = None
     fov: Annotated[float | None, about("Its vertical field of view in degrees, if known.")] = None
+
+
+@dataclass(frozen=True)
+class Tracking:
+    """Options of performing with oriented trackers."""
+
+    trackers: Annotated[
+        str,
+        about(
+            "Oriented trackers instead of markers, by role (head,left_hand) or as LABEL=ROLE, with commas."
+        ),
+    ] = ""
+    t_pose: Annotated[
+        bool, about("The first frame of the trackers is a T-pose, and says how they are worn.")
+    ] = False
 
 
 @command("""\
@@ -83,8 +98,16 @@ first), as columns pelvis.w,pelvis.x,pelvis.y,pelvis.z,... or {"pelvis": [w, x,
 y, z], ...}. The path of the performer is then estimated by the library, and
 drifts.
 
-vmc:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and lsl:NAME follow other programs
-live. Without a library, the body that vmc: sends is written unchanged.
+--trackers follows one to six oriented points instead (head and hands; feet;
+pelvis), by what is known of motion. Each has a position and a quaternion, as
+columns head.x,head.y,head.z,head.qw,head.qx,head.qy,head.qz,... or {"head":
+[x, y, z, w, x, y, z], ...}. Quaternions are (1, 0, 0, 0) in a T-pose that faces
++Z. For trackers worn otherwise, --t-pose or --calibrate says how. --height sets
+the size of the body.
+
+vmc:PORT, slimevr:PORT, openxr:PORT, rokoko:PORT, natnet:HOST, qtm:HOST and
+lsl:NAME follow other programs live. slimevr: and openxr: are trackers. Without
+a library, the body that vmc: sends is written unchanged.
 
 --calibrate takes one T-pose, or two (left side, then right side), or a motion
 of more than two seconds. The skeleton is interpolated from those of the
@@ -109,6 +132,10 @@ Examples:
   poise perform moves/ udp:9000 --markers map.toml -o take.bvh
   poise perform moves/ natnet:192.168.1.10 --markers map.toml -o take.bvh
   poise perform vmc:39539 -o take.bvh --onto me.glb
+  poise perform slimevr:9000 -o take.bvh --height 1.8
+  poise perform openxr:39541 --t-pose -o take.bvh
+  poise perform vmc:39539 --trackers HMD=head,LHR-1=left_hand,LHR-2=right_hand \\
+      --t-pose -o take.bvh
   poise perform moves/ imu.csv \\
       --sensors pelvis,head,left_forearm,right_forearm -o imu.bvh
   poise perform placement boxing.poise --markers 6 -o places.png
@@ -116,7 +143,10 @@ Examples:
 def perform(
     library: Annotated[Path | None, about("A motion library, or a model, best one of kind local.")] = None,
     take: Annotated[
-        str | None, about("A take, - for standard input, udp:PORT, vmc:, rokoko:, natnet:, qtm: or lsl:.")
+        str | None,
+        about(
+            "A take, - for standard input, udp:PORT, vmc:, slimevr:, openxr:, rokoko:, natnet:, qtm: or lsl:."
+        ),
     ] = None,
     *,
     output: OptionalOutput = None,
@@ -142,17 +172,25 @@ def perform(
     cameras: Annotated[Path | None, about("The file of these cameras (poise cameras).")] = None,
     watch: Annotated[Watching, Parameter(name="*")] = Watching(),  # noqa: B008 - frozen
     before: Annotated[BeforeWebcam, Parameter(name="*")] = BeforeWebcam(),  # noqa: B008 - frozen
+    track: Annotated[Tracking, Parameter(name="*")] = Tracking(),  # noqa: B008 - frozen
     onto: Onto = None,
 ) -> None:
-    """Drive a whole body with a few markers and a motion library, or with a webcam."""
+    """Drive a whole body with a few markers and a motion library, with trackers or with a webcam."""
     from poise.capture import setup, sources
-    from poise.capture.feeds import is_feed, markers_of
+    from poise.capture.feeds import is_feed, markers_of, of_trackers
     from poise.priors.abilities import made_for_performing
 
     if before.webcam is not None:
         _follow_webcam(library, before, watch, output, onto)
         return
     alone = str(library) if library is not None and take is None else ""
+    if track.trackers or of_trackers(alone):
+        if not alone or sensors or markers or video:
+            raise InvalidValueError(
+                "trackers are followed without a library: poise perform TAKE --trackers ..."
+            )
+        _track(alone, track, before.height, calibrate, fps, output, onto)
+        return
     if alone.startswith("vmc:"):  # the only feed with the rotations of a whole body
         _record(alone, fps, output, onto)
         return
@@ -235,6 +273,37 @@ def placement(
     if output is not None:
         setup.draw_places(prior, best.markers, output)
         print(f"{output}: {terminal.file_size(output)}")
+
+
+def _track(
+    take: str, options: Tracking, height: float | None, calibrate: Sequence[Path], fps: float,
+    output: Path | None, onto: Path | None,
+) -> None:  # fmt: skip
+    """Follow oriented trackers, recorded or live."""
+    from poise.capture import setup, sources
+    from poise.capture.trackers import ALL
+
+    performance = setup.set_up_trackers(
+        options.trackers or ",".join(ALL),
+        height=height,
+        calibration=calibrate,
+        t_pose=options.t_pose,
+        fps=fps,
+    )
+    if sources.is_live(take):
+        _stream(performance, take, output, onto)
+        return
+    if output is None:
+        raise InvalidValueError("name the file to write: poise perform TAKE --trackers ... -o out.bvh")
+    values, performance.fps = sources.read_orientations(
+        Path(take), performance.names, fps=fps, channels=performance.channels
+    )
+    frames = []
+    with terminal.counting(take) as report:
+        for number, frame in enumerate(values, start=1):
+            frames.append(performance.step(frame))
+            report(number, len(values))
+    _finish(frames, [1000.0 * frame.seconds for frame in frames], performance.fps, output, onto, say=print)
 
 
 def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: Path | None) -> None:
