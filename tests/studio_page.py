@@ -169,6 +169,17 @@ class StudioPage:
         self.wait(f"window.poise.frame.value === {frame}")
         field.blur()
 
+    def key_path(self, frame: int) -> None:
+        """Keys the selected handle's own path at a frame."""
+        self.settled()
+        self.page.keyboard.press("k")
+        self.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+        self.laid_out()
+
+    def key_by_hand(self) -> None:
+        """Keys only what is asked for."""
+        self.page.get_by_role("switch", name="Auto").uncheck(force=True)
+
     def on_photo(self, pixel: Point, *, side: int) -> Point:
         """Where a pixel of a square photo is on the page: it is shown whole and centred."""
         box = self.page.get_by_label("Picture: click").bounding_box()

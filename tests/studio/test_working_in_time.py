@@ -272,3 +272,20 @@ def test_a_hand_that_moves_a_little_leaves_a_recording_as_it_is(session: Session
     arm = bearing.below(before.skeleton, "right_upper_arm")
     others = [number for number in range(len(before.skeleton)) if number not in arm]
     assert np.abs(after.world[0][others] - before.world[0][others]).max() < 0.02
+
+
+@pytest.mark.parametrize("where", REACHES)
+@pytest.mark.parametrize("begin", [fresh, recorded])
+def test_letting_go_moves_no_joint_by_more_than_a_centimetre(
+    session: Session, models: ModelStore, begin: Callable[[Session], None], where: str
+) -> None:
+    session.answer(said.ChooseModel(model=models.add(UniversalPrior(), "people").id))
+    begin(session)
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="right_hand", joint="right_hand")))
+    start, goal = np.array(place(session)), np.array(REACHES[where])
+    for share in (0.2, 0.4, 0.6):  # a hand that is fast, and rests before it lets go
+        x, y, z = (start + share * (goal - start)).tolist()
+        session.answer(said.Drag(seq=session.seq + 1, handle="right_hand", position=(x, y, z)))
+    before = session.state.pose.world[0]
+    session.answer(said.Drag(seq=session.seq + 1, handle="right_hand", position=(x, y, z), last=True))
+    assert np.linalg.norm(session.state.pose.world[0] - before, axis=1).max() < 0.0101

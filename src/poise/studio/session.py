@@ -329,6 +329,11 @@ class Session:
         dressed = [each for each in self.models.learned if each.character and each.skeleton == entry.skeleton]
         return entry if entry.character is not None or not dressed else dressed[0]
 
+    @property
+    def shows_character(self) -> bool:
+        """Whether the shown body is a character with a mesh of its own."""
+        return self.shown_by(self.state).character is not None
+
     def body(self) -> messages.BodyShown:
         """The mannequin of the shown skeleton, or its character."""
         return self.shown_by(self.state).body

@@ -48,7 +48,7 @@ CLOSE, APART = 0.14, 0.3
 HEADING = "heading"
 """The anchor of the hips' heading."""
 REACH = 3.0  # metres that any joint may move per metre of the dragged handle
-SETTLING = 0.015  # metres that any joint moves when the hand lets go
+SETTLING = 0.01  # metres that any joint moves when the hand lets go
 LEVER = 0.3  # metres per radian of a handle's rotation
 FAR, NEAR = 0.52, 0.30  # of stature, along the ground: handles farther from the feet than this make them step
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
@@ -77,6 +77,7 @@ class SolvedState:
     anchors: dict[str, Vec3] | None = None  # positions of the feet, if they stepped
     beyond: str = ""  # the part that is furthest beyond what people reach, and by how much
     jumps: bool = False  # a joint moves further than a drag allows: it is shown with an animation
+    strained: bool = False  # the dragged handle is too far for planted feet, and no step helps
 
     def rested(self) -> SolvedState:
         """The same with measured residuals, and without its solver."""
@@ -152,25 +153,37 @@ class Poser:
         A likelier pose further away is approached while the hand moves, not jumped to. Feet step at once if the handle
         cannot be met in balance otherwise.
         """
+        most = max(REACH * moved, SETTLING if last else 0.0)
         if state.motion is not None and state.timeline.clip:
-            recorded = state.motion[state.timeline.frame]
-            return self.over(state, recorded, dragged=dragged, moved=moved, last=last)
-        solved = self.solve(state, dragged=dragged, fine=last)
-        problem, most = self._posture.last.problem, max(REACH * moved, SETTLING if last else 0.0)
+            return self.over(state, state.motion[state.timeline.frame], dragged=dragged, most=most, last=last)
+        return self._on_the_way(state, self._aimed(state, dragged, fine=last), most)
+
+    def _aimed(self, state: State, dragged: str, *, fine: bool) -> SolvedState:
+        """The pose for a dragged handle, after a step if it cannot be met in balance otherwise."""
+        solved = self.solve(state, dragged=dragged, fine=fine)
+        problem = self._posture.last.problem
         aims = problem.floats.copy()
-        overreaches = _overreaches(state, dragged, solved)
-        anchors = _after_a_step(state, state.handle(dragged)) if overreaches else None
+        if not _overreaches(state, dragged, solved):
+            return solved
+        anchors = _after_a_step(state, state.handle(dragged))
         if anchors is not None:
             ahead = state.with_(anchors=anchors)
             stepped = self.solve(ahead, dragged=dragged, fine=False)
             if not _overreaches(ahead, dragged, stepped):
                 return replace(stepped, anchors=anchors, jumps=True)
             problem.floats[:] = aims  # a tried step has left its own
+        return replace(solved, strained=True)
+
+    def _on_the_way(self, state: State, solved: SolvedState, most: float) -> SolvedState:
+        """The pose on the way to the one that was just solved, with no joint further than `most`; a step is whole."""
+        if solved.anchors is not None:
+            return solved
+        problem, runner = self._posture.last.problem, self._posture.last.runner
         solution, jumps = eased(problem, state.placed.in_space(problem.space), solved.solution, most)
         if solution is solved.solution:
             return replace(solved, jumps=jumps)
-        if self._posture.last.runner is not None and not overreaches:
-            self._posture.last.runner.pause(solution.q)
+        if runner is not None and not solved.strained:
+            runner.pause(solution.q)
         placed = Placed(solution.pose, solution.q, problem.space)
         return replace(solved, placed=placed, solution=solution, jumps=jumps)
 
@@ -180,10 +193,10 @@ class Poser:
         recorded: Pose,
         *,
         dragged: str | None = None,
-        moved: float | None = None,
+        most: float | None = None,
         last: bool = True,
     ) -> SolvedState:
-        """The pose that meets the handles of a state over a recorded pose, a moment later if a handle has `moved`.
+        """The pose that meets the handles of a state over a recorded pose; in a drag joints move by at most `most`.
 
         Near its recorded place a handle changes the recorded pose as little as possible. The further away it is, the
         more the pose is the one that the prior, the balance and a step find from there without a recording. On a
@@ -191,24 +204,26 @@ class Poser:
         """
         share = 1.0 if state.is_posed else _freedom(state, recorded, dragged)
         if share == 0.0 or (state.model == PLAIN and not state.weights):
-            return self._bent(state, recorded, recorded, dragged)
+            solved = self._bent(state, recorded, recorded, dragged)
+            return solved if most is None else self._on_the_way(state, solved, most)
         free = state.with_(timeline=state.timeline.with_(clip=None), bearing=self._stance(state, recorded))
         self._calm = _idle_arms(recorded, {each.joint for each in _active(state, dragged)})
         try:
-            if dragged is None or moved is None:
+            if dragged is None or most is None:
                 found = self.solve(free, dragged=dragged)
             else:
-                found = self.drag(free, dragged, moved=moved, last=last)
+                found = self._aimed(free, dragged, fine=last)
         finally:
             self._calm = []
         free = free if found.anchors is None else free.with_(anchors=found.anchors)
-        if share == 1.0:
-            return found
-        solved = self._bent(free, recorded, between(recorded, found.placed.pose, share), dragged)
-        return replace(
-            solved, anchors=found.anchors, jumps=found.jumps, log_likelihood=found.log_likelihood,
-            percentile=found.percentile, latents=found.latents, beyond=found.beyond,
-        )  # fmt: skip
+        solved = found
+        if share < 1.0:
+            bent = self._bent(free, recorded, between(recorded, found.placed.pose, share), dragged)
+            solved = replace(
+                bent, anchors=found.anchors, jumps=found.jumps, log_likelihood=found.log_likelihood,
+                percentile=found.percentile, latents=found.latents, beyond=found.beyond,
+            )  # fmt: skip
+        return solved if most is None else self._on_the_way(state, solved, most)
 
     def _bent(self, state: State, recorded: Pose, goal: Pose, dragged: str | None) -> SolvedState:
         """The pose under a prior around a recorded one that meets the handles, with the trunk as in another pose."""

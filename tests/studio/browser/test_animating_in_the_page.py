@@ -40,12 +40,12 @@ def test_answers_that_come_late_do_not_move_the_playhead(server: Server, chromiu
     held, late = late, None
     for send in held:
         send()
-    studio.wait("window.poise.state.scene.value.timeline.keys.length === 1")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
     assert studio.ask("window.poise.frame.value") == 40
     studio.settled()
     studio.drag_joint("right_hand", (30, 30))
-    studio.wait("window.poise.state.scene.value.timeline.keys.length === 2")
-    assert [key["frame"] for key in studio.ask("state.scene.value.timeline.keys")] == [0, 40]
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 2")
+    assert [key["frame"] for key in studio.ask("state.scene.value.timeline.poses")] == [0, 40]
     context.close()
 
 
@@ -57,9 +57,9 @@ def test_three_keys_make_a_motion_that_plays(studio: StudioPage) -> None:
         studio.wait("window.poise.state.progress.value.size === 0")  # a key is solved in the background
         studio.settled()
         studio.drag_joint("right_hand", way)
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
-        keys = studio.ask("state.scene.value.timeline.keys")
-        wanted[frame] = next(key["position"] for key in keys if key["frame"] == frame)
+        studio.wait(f"window.poise.state.scene.value.timeline.poses.some((key) => key.frame === {frame})")
+        studio.settled()
+        wanted[frame] = studio.handles()["RightHand"]["position"]
     studio.wait("window.poise.state.progress.value.size === 0")
     for frame, position in wanted.items():
         studio.show_frame(frame)
@@ -108,14 +108,13 @@ def test_turns_are_keyed_and_followed(studio: StudioPage) -> None:
     studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
     studio.wait("window.poise.state.scene.value.handles.length === 1")
     studio.page.keyboard.press("e")
+    keys = {}
     for frame, way in ((0, (-12, -45)), (20, (-12, 45))):
         studio.show_frame(frame)
         studio.drag_gizmo(studio.joint("right_hand"), (0.75, 0.0), way)
-        studio.wait(
-            f"window.poise.state.scene.value.timeline.keys.some((k) => k.frame === {frame} && k.rotation)"
-        )
+        studio.wait(f"window.poise.state.scene.value.timeline.poses.some((key) => key.frame === {frame})")
         studio.laid_out()
-    keys = {key["frame"]: key["rotation"] for key in studio.ask("state.scene.value.timeline.keys")}
+        keys[frame] = studio.handles()["RightHand"]["rotation"]
     assert angle(keys[0], keys[20]) > 0.3
     for frame, turn in keys.items():
         studio.show_frame(frame)
@@ -126,11 +125,11 @@ def test_turns_are_keyed_and_followed(studio: StudioPage) -> None:
 
 def test_a_path_is_edited_in_space_and_the_frames_around_follow_at_once(studio: StudioPage) -> None:
     studio.work_in("Animate")
+    studio.key_by_hand()
     for frame in (0, 20):
         studio.show_frame(frame)
         studio.drag_joint("right_hand", (-15, -20 - frame))
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
-        studio.laid_out()
+        studio.key_path(frame)
     studio.show_frame(10)
 
     def key() -> Place:
@@ -188,7 +187,7 @@ def test_pictures_and_films_go_out(studio: StudioPage, tmp_path: Path) -> None:
     for frame in (0, 5):
         studio.show_frame(frame)
         studio.drag_joint("right_hand", (-20, -20 - 5 * frame))
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+        studio.wait(f"window.poise.state.scene.value.timeline.poses.some((key) => key.frame === {frame})")
     studio.wait("window.poise.state.progress.value.size === 0 && window.poise.state.motion.value")
     for group, label, begins in (
         ("Export the pose", "PNG", b"\x89PNG"),

@@ -239,10 +239,11 @@ def test_a_contact_is_found_and_locked(walking: StudioPage) -> None:
 
 def test_keys_are_eased_and_pulled_in_the_graph(studio: StudioPage) -> None:
     studio.work_in("Animate")
+    studio.key_by_hand()
     for frame, way in ((0, (-20, -40)), (40, (30, 30))):
         studio.show_frame(frame)
         studio.drag_joint("right_hand", way)
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
+        studio.key_path(frame)
     studio.wait("window.poise.state.progress.value.size === 0")
     before = studio.ask("state.motion.value.path('RightHand')[10]")
     studio.page.mouse.click(*on_lane(studio, 0, 1))
@@ -272,12 +273,12 @@ def test_keys_are_eased_and_pulled_in_the_graph(studio: StudioPage) -> None:
 
 def test_a_tangent_is_pulled_in_the_graph_and_made_flat(studio: StudioPage) -> None:
     studio.work_in("Animate")
+    studio.key_by_hand()
     for frame, way in ((0, (-20, -40)), (45, (30, 30)), (89, (-20, -30))):
         studio.show_frame(frame)
         studio.settled()
         studio.drag_joint("right_hand", way)
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
-        studio.laid_out()
+        studio.key_path(frame)
     studio.wait("window.poise.state.progress.value.size === 0")  # the path below is of the solved motion
     studio.press("Graph")
 
@@ -309,12 +310,12 @@ def test_a_tangent_of_turns_is_pulled_in_the_graph(studio: StudioPage) -> None:
     studio.page.mouse.click(*studio.pixel(studio.joint("head")))
     studio.wait("window.poise.state.handles.value.length === 1")
     studio.page.keyboard.press("e")
+    studio.key_by_hand()
     for frame, way in ((0, (0, 0)), (45, (-12, -45)), (89, (12, 45))):
         studio.show_frame(frame)
         studio.settled()
         studio.drag_gizmo(studio.joint("head"), (0.75, 0.0), way)
-        studio.wait(f"window.poise.state.scene.value.timeline.keys.some((key) => key.frame === {frame})")
-        studio.laid_out()
+        studio.key_path(frame)
     studio.press("Graph")
     studio.page.get_by_role("button", name="Turn", exact=True).click()
     for axis in ("Y", "Z"):
@@ -449,7 +450,7 @@ def test_views_without_perspective_frame_and_snap(studio: StudioPage) -> None:
     studio.page.keyboard.press("2")
     near, far = studio.pixel((0.5, 0.9, 0.5)), studio.pixel((0.5, 0.9, -0.5))
     assert math.dist(near, far) < 2
-    studio.page.keyboard.press("s")
+    studio.page.keyboard.press("n")
     studio.drag_joint("right_hand", (-33, -47))
     studio.settled()
     for value in studio.handles()["RightHand"]["position"]:
@@ -474,7 +475,7 @@ def test_a_hand_that_is_dragged_over_a_prop_snaps_to_its_surface(studio: StudioP
     studio.page.get_by_label("Add a prop").select_option("box")
     studio.wait("window.poise.state.scene.value.props.length === 1")
     studio.page.keyboard.press("q")
-    studio.page.keyboard.press("s")
+    studio.page.keyboard.press("n")
     x, _, z = studio.ask("state.scene.value.props[0].position")
     start, top = studio.pixel(studio.joint("left_hand")), studio.pixel((x + 0.1, 0.5, z - 0.1))
     studio.drag(start, (top[0] - start[0], top[1] - start[1]))
@@ -482,7 +483,7 @@ def test_a_hand_that_is_dragged_over_a_prop_snaps_to_its_surface(studio: StudioP
     hand = studio.ask("state.scene.value.handles[0].position")
     assert hand[1] == pytest.approx(0.53, abs=1e-3)  # the box's height, and a hand's thickness
     assert (hand[0], hand[2]) == pytest.approx((x + 0.1, z - 0.1), abs=0.03)
-    studio.page.keyboard.press("s")
+    studio.page.keyboard.press("n")
 
 
 def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
@@ -507,12 +508,11 @@ def test_a_handle_is_glued_to_a_prop_that_is_moved(studio: StudioPage) -> None:
     studio.wait("window.poise.state.selectedProp.value === 'box'")
     height.fill("15")
     height.press("Enter")
-    studio.wait("window.poise.state.scene.value.timeline.keys.length === 1")
-    key = studio.ask("state.scene.value.timeline.keys[0]")
-    assert key["handle"] == "LeftHand"
-    assert abs(key["position"][1] - start[1] - 0.15) < 1e-3
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
+    assert studio.ask("state.scene.value.timeline.poses[0].handles") == ["LeftHand"]
+    assert abs(studio.joint("left_hand")[1] - start[1] - 0.15) < 2e-3
     studio.press("Undo")
-    studio.wait("window.poise.state.scene.value.timeline.keys.length === 0")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 0")
     assert abs(studio.ask("state.scene.value.props[0].position[1]") - 0.1) < 1e-6
     studio.press("Remove box")
     studio.wait("window.poise.state.scene.value.props.length === 0")

@@ -40,7 +40,7 @@ def frames(studio: StudioPage) -> list[list[float]]:
 def edit(studio: StudioPage) -> None:
     studio.show_frame(FRAME)
     studio.drag_joint("left_hand", (14, -22))
-    studio.wait("window.poise.state.scene.value.timeline.keys.length === 1")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
     studio.settled()
 
 
@@ -57,7 +57,7 @@ def test_a_drag_on_a_clip_changes_the_frames_about_it_and_undo_brings_them_back(
     opened.press("Undo")  # the handle, its drag and its key are one step
     opened.wait(f"window.poise.state.scene.value.undo === {steps - 1}")
     opened.wait(
-        "window.poise.state.scene.value.timeline.keys.length + window.poise.state.handles.value.length === 0"
+        "window.poise.state.scene.value.timeline.poses.length + window.poise.state.handles.value.length === 0"
     )
     opened.until(lambda: frames(opened) == before, "every frame as it was")
     assert opened.ask("state.scene.value.timeline.clip") == "stroll.bvh"
@@ -85,7 +85,7 @@ def test_a_new_tab_and_a_restart_are_offered_what_was_done(
     database = sqlite3.connect(tmp_path / "studio" / FILE)
     kept = "SELECT content FROM scenes"
     studio.until(
-        lambda: any(decoded(scene).timeline.keys for (scene,) in database.execute(kept)), "the scene on disk"
+        lambda: any(decoded(scene).timeline.poses for (scene,) in database.execute(kept)), "the scene on disk"
     )
     database.close()
     server.kill()
@@ -96,7 +96,7 @@ def test_a_new_tab_and_a_restart_are_offered_what_was_done(
     offer.first.click()
     tab.wait("window.poise.state.motion.value?.at(89)")
     tab.until(lambda: frames(tab) == done, "every frame that was edited")
-    assert tab.ask("state.scene.value.timeline.keys.length") == 1
+    assert tab.ask("state.scene.value.timeline.poses.length") == 1
     earlier = tab.page.get_by_role("region", name="Earlier work")
     tab.until(lambda: not earlier.is_visible(), "the offer to be gone")
     context.close()

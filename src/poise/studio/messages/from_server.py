@@ -323,6 +323,12 @@ class FileReady(FromServer, tag="file"):
     size: int
 
 
+class Remark(FromServer):
+    """What the user should know about what was done, in words."""
+
+    words: str
+
+
 class Refusal(FromServer, tag="error"):
     """An error, in words for the user; `about` is the type of the refused message."""
 

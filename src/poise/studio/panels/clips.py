@@ -31,6 +31,7 @@ from poise.studio.correcting import at_frame
 from poise.studio.jobs import Done, Report
 from poise.studio.layers import Layers
 from poise.studio.models import Entry
+from poise.studio.panels.posing import FILES
 from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import planted
 from poise.studio.state import Placed, empty_timeline
@@ -41,6 +42,9 @@ STEPS = {
     "fitting the body": (0.0, 0.3), "solving what is well seen": (0.3, 0.5), "learning the style": (0.5, 0.6)
 }  # fmt: skip
 SOLVING = (0.6, 0.95)
+VIDEO = "video"
+"""The prop that shows the video of the motion."""
+BOARD = 1.6, 1.2, 0.02  # metres
 HALF_TURN = np.array([0.0, 0.0, 1.0, 0.0])  # about the vertical
 
 
@@ -53,8 +57,12 @@ def check_length(name: str, frames: int) -> None:
 def on_a_body(
     session: Session, clip: Motion, *, onto_body: bool, report: Report
 ) -> tuple[Motion, Prior | None]:
-    """A clip on an available body: one with its own skeleton, created if needed, or the one shown."""
+    """A clip on an available body: one with its own skeleton, created if needed, or the one shown.
+
+    A character that is shown stays: clips land on it, unless they are characters themselves.
+    """
     shown = session.state.pose.skeleton
+    onto_body = onto_body or (session.shows_character and not clip.origin.character)
     skeletons = [shown, *(each.skeleton for each in session.models.learned if not onto_body)]
     alike = [skeleton for skeleton in skeletons if clip.skeleton.same_topology(skeleton)]
     if clip.origin.character and not onto_body:
@@ -62,11 +70,23 @@ def on_a_body(
     if alike:
         return retarget(clip, alike[0]), None
     if onto_body:
-        standing = standing_pose(session.poser.prior_of(session.state))
-        carried = onto(clip, standing, progress=lambda done, all_: report(done / max(all_, 1)))
-        return Motion(shown, carried.fps, carried.root_positions, carried.rotations, name=clip.name), None
+        return carried(clip, standing_pose(session.poser.prior_of(session.state)), report), None
     prior = _prior_of(clip)
     return retarget(clip, prior.space.skeleton), prior
+
+
+def carried(motion: Motion, body: Pose, report: Report) -> Motion:
+    """A motion on the body of a pose."""
+    made = onto(motion, body, progress=lambda done, all_: report(done / max(all_, 1)))
+    return Motion(body.skeleton, made.fps, made.root_positions, made.rotations, name=motion.name)
+
+
+def on_shown_body(session: Session, motion: Motion, report: Report) -> Motion:
+    """A motion of the performer's body on the one that is shown."""
+    shown = session.state.pose.skeleton
+    if motion.skeleton.same_topology(shown):
+        return motion
+    return carried(motion, standing_pose(session.poser.prior_of(session.state)), report)
 
 
 def _prior_of(clip: Motion) -> Prior:
@@ -151,6 +171,8 @@ class CapturePanel(Panel):
             clip = replace(clip, skeleton=clip.skeleton.with_roles(**given)) if given else clip
             check_length(path.name, len(clip))
             motion, prior = on_a_body(session, clip, onto_body=message.onto_body, report=report)
+            still = prior is not None and motion.origin.character is not None and len(motion) == 1
+            kept = self._motion_on(motion, report) if still else None
 
             def take() -> Answer:
                 if prior is None:
@@ -159,42 +181,79 @@ class CapturePanel(Panel):
                 entry = session.models.add(prior, path.stem, character=character)
                 if character is None or len(motion) > 1:
                     return [session.listed(), *put_on_timeline(session, motion, path.name, entry=entry)]
-                # A character in its own pose, facing the front, posed by the universal prior.
-                pose = motion[0]
-                heading = heading_of(pose)
-                if heading is not None and heading[2] <= -0.5:  # it faces away, as characters of VRM 0 do
-                    turned = pose.rotations.copy()
-                    turned[0] = rotations.multiply(HALF_TURN, turned[0])
-                    pose = Pose(pose.skeleton, pose.root_position * (-1.0, 1.0, -1.0), turned)
-                state = session.state.with_(
-                    model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None,
-                    placed=Placed(pose), layers=None, smooth=True, anchors=planted(pose), by_hand=False,
-                    timeline=empty_timeline(),
-                )  # fmt: skip
-                return [session.listed(), *session.begin_with(state)]
+                return [session.listed(), *self._dressed(entry, motion, kept)]
 
             return Done(take)
 
         return [session.jobs.start("openClip", f"opening {path.name}", work)]
 
+    def _motion_on(self, character: Motion, report: Report) -> Motion | None:
+        """The motion of the timeline on a character; None without one, or if it cannot be carried over."""
+        session = self._session
+        if session.motion is None:
+            return None
+        try:
+            return carried(session.motion, character[0], report)
+        except PoiseError as error:
+            session.post(messages.Remark(words=f"The motion was not carried over to the character: {error}"))
+            return None
+
+    def _dressed(self, entry: Entry, character: Motion, motion: Motion | None) -> Answer:
+        """A character with the motion of the timeline, or in its own pose, facing the front."""
+        session, pose = self._session, character[0]
+        heading = heading_of(pose)
+        if heading is not None and heading[2] <= -0.5:  # it faces away, as characters of VRM 0 do
+            turned = pose.rotations.copy()
+            turned[0] = rotations.multiply(HALF_TURN, turned[0])
+            pose = Pose(pose.skeleton, pose.root_position * (-1.0, 1.0, -1.0), turned)
+        old = session.state.timeline
+        state = session.state.with_(
+            model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None,
+            placed=Placed(pose), layers=None, smooth=True, anchors=planted(pose), by_hand=False,
+            timeline=empty_timeline(),
+        )  # fmt: skip
+        if motion is None:
+            return session.begin_with(state)
+        bodies = [key.with_(handles=[]) for key in old.poses]
+        timeline = old.with_(keys=[], pins=[], styles=[], poses=bodies, clip=old.clip or "from keys")
+        return session.begin_with(at_frame(state.with_(timeline=timeline, layers=Layers(motion)), old.frame))
+
     def open_video(self, message: messages.OpenVideo) -> Answer:
-        """Solve the largest person in a video in the background and put it on the timeline."""
+        """Solve the largest person in a video in the background and put it on the timeline, on the shown body.
+
+        The video is shown beside the body.
+        """
         session = self._session
         path = session.path(message.upload)
-        if not template().same_topology(session.state.pose.skeleton):
-            raise InvalidValueError(
-                "a person in a video is solved on the performer's body; choose People as the model"
-            )
 
         def work(report: Report) -> Done:
             take = watch_videos([str(path)], progress=lambda _, done, total: report(0.7 * done / total))
             check_length(path.name, take.people.frames)
             found = solve_video(
-                take, person=1, progress=lambda _, done, total: report(0.7 + 0.3 * done / total)
+                take, person=1, progress=lambda _, done, total: report(0.7 + 0.2 * done / total)
             )
-            return Done(lambda: put_on_timeline(session, replace(found.motion, name=path.stem)))
+            motion = on_shown_body(session, found.motion, lambda share: report(0.9 + 0.1 * share))
+            return Done(lambda: self._beside(message.upload, replace(motion, name=path.stem)))
 
         return [session.jobs.start("openVideo", f"finding the person in {path.name}", work)]
+
+    def _beside(self, upload: str, motion: Motion) -> Answer:
+        """A motion on the timeline, and its video beside the body if browsers play its kind."""
+        session = self._session
+        name = session.uploads.find(upload, owner=session.token).name
+        props = tuple(prop for prop in session.state.props if prop.id != VIDEO)
+        if name.lower().endswith(FILES["video"]):
+            x, _, z = motion.root_positions[0].tolist()
+            beside = messages.Prop(
+                id=VIDEO, kind="video", position=(x - 1.6, 0.0, z), size=BOARD, upload=upload
+            )
+            props = (*props, beside)
+        else:
+            session.post(
+                messages.Remark(words=f"Browsers do not play {name}; as MP4 it is shown beside the body.")
+            )
+        session.state = session.state.with_(props=props)
+        return put_on_timeline(session, motion)
 
     def hide(self, message: messages.HideMarker) -> Answer:
         """Hide a marker in a range of frames, or show it again."""
@@ -228,14 +287,14 @@ class CapturePanel(Panel):
 
             seen = replace(opened.take.markers, points=opened.seen)
             capture = solve(replace(opened.take, markers=seen), progress=progress)
-            filled, motion = fill_gaps(capture), capture.motion
+            filled = fill_gaps(capture)
+            motion = on_shown_body(session, capture.motion, report)
 
             def take() -> Answer:
                 if self._opened is not opened:
                     return []
                 self._opened = replace(opened, filled=filled)
-                fits = motion.skeleton.same_topology(session.state.pose.skeleton)
-                return [self._told(), *(put_on_timeline(session, motion) if fits else [])]
+                return [self._told(), *put_on_timeline(session, motion)]
 
             return Done(take)
 

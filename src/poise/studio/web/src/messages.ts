@@ -876,6 +876,12 @@ export interface FileReady {
   size: number;
 }
 
+/** What the user should know about what was done, in words. */
+export interface Remark {
+  type: "remark";
+  words: string;
+}
+
 /** An error, in words for the user; `about` is the type of the refused message. */
 export interface Refusal {
   type: "error";
@@ -975,4 +981,5 @@ export type ServerMessage =
   | Performing
   | Progress
   | FileReady
+  | Remark
   | Refusal;

@@ -343,6 +343,9 @@ function takeIn(message: ServerMessage): void {
       put.value = new Map();
       state.notify(message.words);
       break;
+    case "remark":
+      state.notify(message.words, "info");
+      break;
     case "keptScenes":
       state.kept.value = message.scenes;
       break;

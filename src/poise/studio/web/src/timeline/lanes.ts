@@ -119,7 +119,7 @@ function handleLanes(): Lane[] {
   const timeline = state.scene.value?.timeline;
   const joints = new Map(state.handles.value.map((handle) => [handle.id, handle.joint]));
   const names = new Set([
-    ...joints.keys(),
+    ...(state.isPosed.value ? [] : joints.keys()),
     ...(timeline?.keys ?? []).map((key) => key.handle),
     ...(timeline?.pins ?? []).map((pin) => pin.handle),
   ]);
