@@ -210,3 +210,24 @@ def test_a_command_whose_output_is_closed_ends_in_words(tmp_path: Path) -> None:
     assert ended.returncode == 2
     assert ended.stderr.startswith("poise: ")
     assert "Traceback" not in ended.stderr
+
+
+CALLS = """
+import sys, poise
+for handles in ({"right_hand": (0.4, 1.2, 0.4)}, {"right_hand": (0.3, 0.1, 0.5)}):
+    poise.pose(handles)
+    found = []
+    sys.setprofile(lambda _frame, event, _: found.append(event) if event == "call" else None)
+    poise.pose(handles)
+    sys.setprofile(None)
+    print(len(found))
+"""
+
+
+def test_a_pose_is_a_short_read() -> None:
+    """A warm pose calls at most 250 functions in Python, with a hand near the floor too, which takes two passes."""
+    ran = subprocess.run(
+        [sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=240, check=True
+    )
+    one, low = map(int, ran.stdout.split())
+    assert 50 < one < low <= 250

@@ -189,9 +189,9 @@ def above_floor(
 
 def below_floor(asked: Sequence[Constraint], floor: float) -> tuple[str, ...]:
     """A note for every handle that is asked for below the floor."""
-    deep = [(one.label, floor - float(one.target[1])) for one in asked if isinstance(one, Position)]
+    deep = [(one, floor - float(one.target[1])) for one in asked if isinstance(one, Position)]
     return tuple(
-        [f"the {label} is {100 * depth:.1f} cm below the floor" for label, depth in deep if depth > SUNK]
+        [f"the {one.label} is {100 * depth:.1f} cm below the floor" for one, depth in deep if depth > SUNK]
     )
 
 

@@ -192,14 +192,17 @@ class Defaults:
         """
         first = find([], None)
         more = self.after(first, asked)
-        last = find(more, first.q) if more else first
-        if more and (again := [one for one in self.firm(_positions(last)) if one not in more]):
-            last = find(more := [*more, *again], last.q)
-        if more and (sunk := [one for one in self.firm(_positions(last)) if one.kind == HalfSpace.kind]):
-            exact = [replace(one, tolerance=None, priority=LAST) for one in sunk]
-            firmer = find([*more, *exact], last.q)
-            last = firmer if firmer.reached or not last.reached else last
-        if last is not first:
+        last = first
+        if more:
+            last = find(more, first.q)
+            firm = self.firm(_positions(last))
+            if again := [one for one in firm if one not in more]:
+                last = find(more := [*more, *again], last.q)
+                firm = self.firm(_positions(last))
+            if sunk := [one for one in firm if one.kind == HalfSpace.kind]:
+                exact = [replace(one, tolerance=None, priority=LAST) for one in sunk]
+                firmer = find([*more, *exact], last.q)
+                last = firmer if firmer.reached or not last.reached else last
             last.notes += tuple([note for note in first.notes if note not in last.notes])
         last.notes += self.notes(asked)
         return last

@@ -42,7 +42,7 @@ FINISH = {
 _LEFT = [name for name in layout.POINTS if "Left" in name]
 _PAIRS = [(layout.POINTS.index(name), layout.POINTS.index(name.replace("Left", "Right"))) for name in _LEFT]
 _FEET = {layout.POINTS.index("LeftFoot"), layout.POINTS.index("RightFoot")}
-_TRUNK = [layout.TURNS.index(name) for name in ("Hips", "Spine1", "Head")]
+_TRUNK = np.array([name in ("Hips", "Spine1", "Head") for name in layout.TURNS])
 _FRAME = 12  # numbers of an origin and axes
 
 
@@ -109,12 +109,12 @@ class UniversalGuide(PredictedGuide):
             known = self._fit.turned[facing.turned] >= 0
             joints = facing.turned[known]
             rows = self._fit.turned[joints]
-            ahead = np.einsum("lb,lb->l", self._fit.turns[facing.looking][:, 2], facing.axes) > AHEAD
-            faces = np.flatnonzero(ahead & (facing.looking == self._plain.head))[:1]
+            ahead = np.add.reduce(self._fit.turns[facing.looking][:, 2] * facing.axes, axis=1) > AHEAD
+            faces = (ahead & (facing.looking == self._plain.head)).nonzero()[0][:1]
             self._predictor = self._predictor._replace(
                 turned=rows,
-                turns=facing.turns[known] @ np.swapaxes(self._fit.turns[joints], -1, -2),
-                trunk=np.isin(rows, _TRUNK),
+                turns=facing.turns[known] @ self._fit.turns[joints].transpose(0, 2, 1),
+                trunk=_TRUNK[rows],
                 gaze=np.array(facing.at[faces]),
             )
 
