@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 from cyclopts import App
 
 from poise.cli import terminal
 from poise.cli.options import ModelFile, Output, Picture, Style, about, command
-from poise.errors import InvalidValueError, PoiseError
+from poise.errors import InvalidValueError, MissingExtraError, PoiseError
 
 model = App(
     name="model",
@@ -163,3 +163,43 @@ def sample(
     with terminal.working(f"writing {output.name}"):
         save_samples(load_style(model), output, count=count, seed=seed)
     print(f"{output}: {count} poses, {terminal.file_size(output)}")
+
+
+@command("""\
+universal: from any handles to the Gaussian over the pose, its log density and
+the gradient of that, on one body. motion: the network of the motion prior, for
+one window of frames. docs/onnx.md describes inputs and outputs.
+
+Examples:
+  poise export universal --onnx universal.onnx
+  poise export universal --onnx me.onnx --onto me.glb
+  poise export motion --onnx motion.onnx
+""")
+def export(
+    prior: Annotated[Literal["universal", "motion"], about("Which prior.")],
+    *,
+    onnx: Annotated[Path, about("The ONNX file to write.")],
+    onto: Annotated[Path | None, about("The character whose body the universal prior is for.")] = None,
+) -> None:
+    """Write a learned prior as an ONNX file, for programs without Python."""
+    if onnx.suffix.lower() != ".onnx":
+        raise InvalidValueError(f"{onnx.name} is not a name for an ONNX file; call it {onnx.stem}.onnx")
+    try:
+        from poise.apps.exporting import motion_onnx, universal_onnx
+    except ModuleNotFoundError as error:
+        raise MissingExtraError(error.name or "onnx", extra="onnx", purpose="poise export") from error
+    with terminal.working(f"writing {onnx.name}"):
+        if prior == "motion":
+            if onto is not None:
+                raise InvalidValueError(
+                    "the motion prior's network is the same for every body; leave --onto out"
+                )
+            from poise.priors.motion.network import shipped
+
+            motion_onnx(onnx, shipped())
+        else:
+            from poise.apps.retargeting import open_character
+            from poise.priors.universal.prior import UniversalPrior
+
+            universal_onnx(onnx, None if onto is None else UniversalPrior(open_character(onto).skeleton))
+    print(f"{onnx}: {terminal.file_size(onnx)}")

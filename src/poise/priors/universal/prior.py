@@ -11,6 +11,7 @@ from jaxtyping import Float
 
 from poise.motion.motion import Motion
 from poise.performer.bodies import Body
+from poise.priors.density import log_density
 from poise.priors.evidence import HeldOut, kept_from
 from poise.priors.poses import common_frames
 from poise.priors.predicting import Predicted
@@ -152,10 +153,7 @@ class UniversalPrior(Savable):
 
     def log_likelihood(self, q: PoseVector) -> float:
         """The log density of a pose without any handles."""
-        _, covariance = self._unasked.maps
-        gap = self.space.checked(q)[ROOT_SIZE:] - self.mean
-        _, volume = np.linalg.slogdet(covariance)
-        return float(-0.5 * (gap @ np.linalg.solve(covariance, gap) + volume + len(gap) * np.log(2 * np.pi)))
+        return log_density(self._unasked.maps, self.space.checked(q)[ROOT_SIZE:])
 
     def percentile(self, q: PoseVector) -> float:
         """The percentage of recorded poses that are less likely than this one."""
