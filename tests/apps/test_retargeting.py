@@ -11,6 +11,7 @@ import poise
 from bodies import PERSON, person
 from poise.apps.planting import following, metric_of, slides
 from poise.apps.retargeting import misses, open_character, retarget, spans, write_roles
+from poise.apps.skin import skin_of
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import gltf
 from poise.geometry import rotations
@@ -331,3 +332,73 @@ def test_contacts_are_listed():
     assert set(dict(spans(source, "feet"))) == {"left foot on the floor", "right foot on the floor"}
     assert "left hand on the left thigh" in listed
     assert all(0.0 <= start < end <= source.seconds for when in listed.values() for start, end in when)
+
+
+def in_boots(path, *, thick=0.08):
+    """A character whose feet are boxes of skin that reach this far below its ankles, and whose hands are flat ones."""
+    body = a_pose()
+    gltf.write(Pose.rest(body, root_position=body.offsets[0].tolist()), path)
+    content, binary = parts_of(path)
+    del content["scenes"][0]["extras"]
+    nodes = {node.get("name"): number for number, node in enumerate(content["nodes"])}
+    places = joint_transforms(Motion.of_poses([Pose.rest(body, root_position=body.offsets[0].tolist())]))[0][
+        0
+    ]
+    corners, joints, listed = [], [], list(content["skins"][0]["joints"])
+    for name in ("foot_l", "foot_r", "hand_l", "hand_r"):
+        x, y, z = places[body.index(name)]
+        reach = (0.04, thick, 0.15) if "foot" in name else (0.12, 0.01, 0.03)
+        corners += [
+            (x + a * reach[0], y - c * reach[1], z + b * reach[2])
+            for a in (-1, 1) for b in (-1, 1) for c in (0, 1)
+        ]  # fmt: skip
+        joints += 8 * [listed.index(nodes[name])]
+    points = np.array(corners, dtype=np.float32)
+    chunks = [
+        (points, "VEC3", 5126),
+        (np.pad(np.array(joints, dtype=np.uint16)[:, None], ((0, 0), (0, 3))), "VEC4", 5123),
+        (np.tile(np.array([1.0, 0, 0, 0], dtype=np.float32), (len(points), 1)), "VEC4", 5126),
+    ]
+    names = {}
+    for name, (values, kind, component) in zip(("POSITION", "JOINTS_0", "WEIGHTS_0"), chunks, strict=True):
+        start = len(binary)
+        binary += values.tobytes()
+        content["bufferViews"].append({"buffer": 0, "byteOffset": start, "byteLength": values.nbytes})
+        view = len(content["bufferViews"]) - 1
+        entry = {"bufferView": view, "componentType": component, "count": len(values), "type": kind}
+        if name == "POSITION":
+            entry |= {"min": points.min(axis=0).tolist(), "max": points.max(axis=0).tolist()}
+        content["accessors"].append(entry)
+        names[name] = len(content["accessors"]) - 1
+    content["buffers"][0]["byteLength"] = len(binary)
+    content["meshes"] = [{"primitives": [{"attributes": names}]}]
+    return packed(path, content, binary)
+
+
+def soles(motion):
+    """The lowest skin of each foot."""
+    skin = skin_of(motion)
+    return np.stack([sole.lowest(motion) for sole in skin.soles], axis=-1)
+
+
+def test_the_skin_of_a_standing_foot_is_on_the_floor_and_never_below(tmp_path, walk):
+    found = retarget(walk, in_boots(tmp_path / "boots.glb"))
+    heights, standing = soles(found) / found.skeleton.height, foot_contacts(walk).feet
+    assert np.abs(heights[standing]).max() < 0.001
+    assert heights.min() > -0.001
+    assert max(slides(found, walk)) < 0.001
+    assert np.mean(found.positions["left_foot"][standing[:, 0], 1]) > 0.08
+
+
+def test_the_soles_of_a_cleaned_motion_are_on_the_floor(tmp_path, walk):
+    found = retarget(walk, in_boots(tmp_path / "boots.glb"))
+    sunk = found.with_frames(found.root_positions - (0.0, 0.02, 0.0), found.rotations)
+    assert soles(sunk).min() < -0.019
+    standing = foot_contacts(sunk).feet
+    assert np.abs(soles(poise.clean(sunk))[standing]).max() < 0.001
+
+
+def test_palms_are_in_the_middle_of_the_hands_skin(tmp_path):
+    file = in_boots(tmp_path / "boots.glb")
+    left, right = skin_of(open_character(file)).palms
+    assert 0.46 * 0.05 < min(left, right) <= max(left, right) < 0.46 * 0.13

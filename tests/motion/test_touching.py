@@ -49,7 +49,7 @@ def test_hands_of_a_t_pose_touch_nothing_and_those_put_together_each_other():
             turns[:, body.index(f"{side}_{joint}")] = (np.cos(angle / 2), 0.0, sign * np.sin(angle / 2), 0.0)
     together = motion.with_frames(motion.root_positions, turns)
     first, second = hand_touches(together, ratio=0.5, floors=(0.0, 0.0))
-    reach = PosedBody.of(together, palm_handles(body, 0.05 * body.height))
+    reach = PosedBody.of(together, palm_handles(body, 2 * [0.05 * body.height]))
     ways = [touch.place(reach) - reach.palms.mean(axis=0) for touch in (first, second)]
     np.testing.assert_allclose(ways[0] - ways[1], 0.5 * (reach.palms[0] - reach.palms[1]))
 

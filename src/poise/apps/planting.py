@@ -3,7 +3,8 @@
 After Kovar, Schreiner and Gleicher (2002), "Footskate cleanup for motion capture editing": every contact gets one
 position, corrections are eased from one contact to the next, and the body follows by the smallest change of legs and
 root: a Gaussian about every frame, under hard constraints. A foot has two points, heel and base of the toes; it may
-roll from one to the other, and each stays in place while it is down.
+roll from one to the other, and each stays in place while it is down. Where a foot's skin is known, its lowest point is
+on the floor while the foot stands, and never below it.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Bool, Float
 
+from poise.apps.skin import Sole, skin_of
 from poise.formats.registry import read_motion
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
@@ -34,6 +36,7 @@ from poise.types import Array, Progress, silent
 
 CHANGE = 0.03  # radians: typical change of a joint of metric one
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
+_NEAR_ZERO = 0.05  # of stature: a floor this close to height 0 is at 0
 _TOLERANCE = 1e-5  # metres or radians: frames that differ by more look unsteady at high frame rates
 
 
@@ -44,6 +47,10 @@ class Ground:
     ratio: float = 1.0
     source_ankle: float = 0.0  # height of a standing ankle in the source
     target_ankle: float = 0.0  # the same in the target
+    floor: float = 0.0
+    """The height of the floor in the target."""
+    soles: tuple[Sole, ...] = ()
+    """Of the left and the right foot, if known."""
 
     def placed(self, points: Float[Array, "*n 3"]) -> Float[Array, "*n 3"]:
         """Ankle positions in the other motion."""
@@ -99,7 +106,17 @@ def following(
 def clean(motion: Motion | str | os.PathLike[str], *, progress: Progress = silent) -> Motion:
     """Remove foot slide from a motion or a motion file: every standing foot stays in one position."""
     motion = read_motion(motion)
-    return planted(motion, motion, foot_contacts(motion), progress=progress)
+    contacts, ground, skin = foot_contacts(motion), Ground(), skin_of(motion)
+    if skin is not None:
+        heights = np.stack([sole.lowest(motion) for sole in skin.soles], axis=-1)
+        standing = heights[contacts.feet] if contacts.feet.any() else heights.min(keepdims=True)
+        ground = Ground(floor=exact_floor(motion, float(np.median(standing))), soles=skin.soles)
+    return planted(motion, motion, contacts, ground, progress=progress)
+
+
+def exact_floor(motion: Motion, floor: float) -> float:
+    """The height of the floor: zero, if it was found near zero."""
+    return 0.0 if abs(floor) < _NEAR_ZERO * motion.skeleton.height else floor
 
 
 def standing_ankle(motion: Motion, contacts: Contacts) -> float:
@@ -152,7 +169,12 @@ def _plan(
     for stance in runs(np.any(down, axis=-1)):
         places = _stance(there[stance], turns[stance], free[stance], arms, down[stance])
         shift[stance] = places - free[stance]
-    return free + _eased(shift), turns
+    placed = free + _eased(shift)
+    if ground.soles:
+        lowest, stands = ground.floor + ground.soles[side].depth(motion, turns), np.any(down, axis=-1)
+        lift = np.where(stands, lowest - placed[:, 1], np.nan)
+        placed[:, 1] = np.maximum(placed[:, 1] + _eased(lift[:, None])[:, 0], lowest)
+    return placed, turns
 
 
 def _stance(
@@ -220,7 +242,7 @@ def _weights(down: Bool[Array, "frames 2"]) -> Float[Array, "frames 2"]:
     return np.stack([1.0 - toes, toes], axis=-1)
 
 
-def _eased(shift: Float[Array, "frames 3"]) -> Float[Array, "frames 3"]:
+def _eased(shift: Float[Array, "frames axes"]) -> Float[Array, "frames axes"]:
     """Corrections, eased between contacts; constant before the first and after the last."""
     known = np.flatnonzero(np.isfinite(shift[:, 0]))
     if len(known) == 0:

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal, get_args
 
 import numpy as np
 from jaxtyping import Float, Int
+from scipy.ndimage import minimum_filter1d, uniform_filter1d
 
-from poise.apps.planting import Ground, following, metric_of, planted, standing_ankle
+from poise.apps.planting import Ground, exact_floor, following, metric_of, planted, standing_ankle
+from poise.apps.skin import Sole, TouchingSkin, skin_of
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read_character
 from poise.formats.files import replacing
@@ -45,13 +47,14 @@ Contacts = Literal["none", "feet", "all"]
 Held = tuple[Handle, Float[Array, "frames 3"], Float[Array, "frames 4"]]
 
 _ALIKE = np.cos(np.radians(8.0))  # largest angle between the bones of two similar rest poses
-_NEAR_ZERO = 0.05  # of stature: a floor this close to height 0 is set to 0
 _HIGHEST_ANKLE = 0.12  # of stature: with higher ankles, a pose does not stand on height 0
 _LEG_ROLES = [f"{side}_{part}" for side in SIDES for part in ("thigh", "shin", "foot")]
 _HANDS, _FEET = ([f"{side}_{part}" for side in SIDES] for part in ("hand", "foot"))
 # Variances of trunk joints, root rotation and root position in reaching; arms have 1.
 _TRUNK, _PELVIS, _ROOT = 0.05, 0.002, 1e-4
 _MOST_LEAN = np.radians(15.0)  # of the trunk from the source's, for the sake of hands
+_LEAN_EASE = 0.1  # seconds in which the trunk comes to that limit
+_STRETCHED = 0.998  # of an arm's length: the farthest that it reaches
 _ROUNDS = 8  # of reaching, at most
 _STILL = 1e-5  # of stature: a place that changes by less stays
 
@@ -91,11 +94,10 @@ def retarget(
     if not shared.issuperset(_LEG_ROLES):
         return moved
     feet, ratio = foot_contacts(motion), size_ratio(source, target)
-    floor = _floor_there(motion, feet.floor)
-    height = float(np.mean([body.positions[f"{side}_foot"][0, 1] for side in SIDES]))
-    stands = 0.0 < height < _HIGHEST_ANKLE * target.height  # on height 0, in its file
-    ankle = height if stands else ANKLE * target.height
-    ground = Ground(ratio, standing_ankle(motion, feet), floor + ankle)
+    floor = exact_floor(motion, feet.floor)
+    skin = skin_of(body)
+    soles = skin.soles if skin is not None and stands_at_rest(target) else ()
+    ground = Ground(ratio, standing_ankle(motion, feet), floor + _ankle(body, soles), floor, soles)
     raised = moved.with_frames(_raised(moved, motion, ground), moved.rotations)
     if contacts == "none":
         return raised
@@ -105,7 +107,21 @@ def retarget(
     standing = planted(raised, motion, feet, ground, flat=flat, progress=progress)
     if contacts == "feet" or not shared.issuperset(MAIN_ROLES):
         return standing
-    return touched(standing, motion, ratio=ratio, floors=(feet.floor, floor))
+    palms = _palms(standing, skin, ratio * PALM * source.height)
+    return touched(standing, motion, palms, ratio=ratio, floors=(feet.floor, floor))
+
+
+def _ankle(body: Motion, soles: Sequence[Sole]) -> float:
+    """The height of the ankles of a body that stands: by its skin, or by its pose in its file, or as a person's."""
+    skeleton = body.skeleton
+    if soles:
+        rest = Motion.of_poses([Pose.rest(skeleton)])
+        up = neutral_pose(skeleton).local(skeleton.index("pelvis"), np.array([0.0, 1.0, 0.0]))
+        flat = rotations.quaternion_between(up, np.array([0.0, 1.0, 0.0]))[None]
+        return float(np.mean([sole.depth(rest, flat) for sole in soles]))
+    height = float(np.mean([body.positions[f"{side}_foot"][0, 1] for side in SIDES]))
+    stands = 0.0 < height < _HIGHEST_ANKLE * skeleton.height  # on height 0, in its file
+    return height if stands else ANKLE * skeleton.height
 
 
 def spans(motion: Motion, contacts: Contacts = "all") -> list[tuple[str, list[tuple[float, float]]]]:
@@ -179,36 +195,49 @@ def write_roles(path: Path, skeleton: Skeleton) -> Path:
     return path
 
 
-def _floor_there(motion: Motion, floor: float) -> float:
-    """The height of the floor on the character, from that of the motion."""
-    return 0.0 if abs(floor) < _NEAR_ZERO * motion.skeleton.height else floor
-
-
-def touched(motion: Motion, source: Motion, *, ratio: float, floors: tuple[float, float]) -> Motion:
-    """The motion with hands where the source's touch something; `floors` are heights in the source and here.
+def touched(
+    motion: Motion, source: Motion, palms: Sequence[Handle], *, ratio: float, floors: tuple[float, float]
+) -> Motion:
+    """The motion with palms where the source's touch something; `floors` are heights in the source and here.
 
     The trunk and the root help arms that are too short, until the trunk leans too far from the source's; then the hands
     come as near as the arms allow. The feet stay. What is touched moves with the body, so the places are read again
     from the changed body until they stay.
     """
     touches = hand_touches(source, ratio=ratio, floors=floors)
-    palms = palm_handles(motion.skeleton, ratio * PALM * source.skeleton.height, motion.rotations)
     start, metric, limbs = PosedBody.of(motion, palms), *_reaching_metrics(motion.skeleton)
     feet, turns = _held(motion, _FEET), [turn for _, _, turn in _held(motion, _HANDS)]
-    found, goals = motion, start.palms
-    for _ in range(_ROUNDS):
-        before, goals = goals, palm_goals(touches, start, PosedBody.of(found, palms), motion.fps)
-        frames = np.flatnonzero(np.abs(goals - before).max(axis=(0, 2)) > _STILL * motion.skeleton.height)
-        if not len(frames):
-            break
-        held = [*feet, *zip(palms, goals, turns, strict=True)]
-        found, part = _leaning_less(_followed(found, frames, held, metric), motion, source)
-        found = _followed(found, np.flatnonzero(part < 1.0), held, limbs)
-    return found
+
+    def reached(found: Motion, metric: Float[Array, "freedoms"], *, stretched: bool = False) -> Motion:
+        goals = start.palms
+        for _ in range(_ROUNDS):
+            before, goals = goals, palm_goals(touches, start, PosedBody.of(found, palms), motion.fps)
+            frames = np.flatnonzero(np.abs(goals - before).max(axis=(0, 2)) > _STILL * motion.skeleton.height)
+            if not len(frames):
+                break
+            hands: Iterable[Held] = zip(palms, goals, turns, strict=True)
+            held = [*feet, *(_within_reach(found, hands) if stretched else hands)]
+            found = _followed(found, frames, held, metric)
+        return found
+
+    helped = reached(motion, metric)
+    leaning = _leaning_less(helped, motion, source)
+    return helped if leaning is helped else reached(leaning, limbs, stretched=True)
 
 
-def _leaning_less(found: Motion, motion: Motion, source: Motion) -> tuple[Motion, Float[Array, "frames"]]:
-    """As much of the way from `motion` to `found` as keeps the trunk near the source's, and that part of each frame."""
+def _within_reach(motion: Motion, palms: Iterable[Held]) -> Iterator[Held]:
+    """The goals of the palms (left, right), as far towards them as the arms can reach without the trunk."""
+    positions, skeleton = joint_transforms(motion)[0], motion.skeleton
+    for side, (palm, place, turn) in zip(SIDES, palms, strict=True):
+        shoulder = positions[:, skeleton.index(f"{side}_upper_arm")]
+        way = place - rotations.rotate(turn, np.array(palm.offset)) - shoulder  # to the wrist
+        length = length_between(skeleton, f"{side}_upper_arm", f"{side}_hand")
+        part = np.minimum(_STRETCHED * length / np.maximum(np.linalg.norm(way, axis=-1), 1e-9), 1.0)
+        yield palm, place + (part - 1.0)[:, None] * way, turn
+
+
+def _leaning_less(found: Motion, motion: Motion, source: Motion) -> Motion:
+    """As much of the way from `motion` to `found` as keeps the trunk near the source's."""
 
     def trunk(body: Motion) -> Float[Array, "frames 3"]:
         places = joint_transforms(body)[0]
@@ -223,19 +252,29 @@ def _leaning_less(found: Motion, motion: Motion, source: Motion) -> tuple[Motion
         way = straight + part[:, None] * (bent - straight)
         near = np.sum(true * way, axis=-1) >= least * np.linalg.norm(way, axis=-1)
         part, step = np.clip(part + np.where(near, step, -step), 0.0, 1.0), 0.5 * step
+    if np.all(part == 1.0):
+        return found
+    width = 2 * round(_LEAN_EASE * motion.fps) + 1
+    part = uniform_filter1d(minimum_filter1d(part, width, mode="nearest"), width, mode="nearest")
     roots = motion.root_positions + part[:, None] * (found.root_positions - motion.root_positions)
-    return found.with_frames(roots, rotations.slerp(motion.rotations, found.rotations, part[:, None])), part
+    return found.with_frames(roots, rotations.slerp(motion.rotations, found.rotations, part[:, None]))
 
 
 def misses(motion: Motion, source: Motion) -> list[float]:
     """How far each palm is from where it should touch, per frame in which the source's touches, in metres."""
     ratio, floor = size_ratio(source.skeleton, motion.skeleton), foot_contacts(source).floor
-    palms = palm_handles(motion.skeleton, ratio * PALM * source.skeleton.height, motion.rotations)
+    palms = _palms(motion, skin_of(motion), ratio * PALM * source.skeleton.height)
     here, found = PosedBody.of(motion, palms), []
-    for touch in hand_touches(source, ratio=ratio, floors=(floor, _floor_there(source, floor))):
+    for touch in hand_touches(source, ratio=ratio, floors=(floor, exact_floor(source, floor))):
         gap = np.linalg.norm(touch.place(here) - here.palms[touch.hand], axis=-1)
         found += gap[touch.touching].tolist()
     return found
+
+
+def _palms(motion: Motion, skin: TouchingSkin | None, usual: float) -> list[Handle]:
+    """The palms of a body: in the middle of the skin of its hands, or at the usual distance from the wrists."""
+    lengths = (usual, usual) if skin is None or skin.palms is None else skin.palms
+    return palm_handles(motion.skeleton, lengths, motion.rotations)
 
 
 def _followed(

@@ -76,13 +76,13 @@ class Touch:
 
 
 def palm_handles(
-    skeleton: Skeleton, length: float, samples: Float[Array, "frames joints 4"] | None = None
+    skeleton: Skeleton, lengths: Sequence[float], samples: Float[Array, "frames joints 4"] | None = None
 ) -> list[Handle]:
-    """The palms (left, right), at this distance from the wrists."""
+    """The palms (left, right), at these distances from the wrists."""
     from poise.skeleton.pose_space import Handle
 
     neutral, found = neutral_pose(skeleton, samples), []
-    for side, out in zip(SIDES, (LEFT, -LEFT), strict=True):
+    for side, length, out in zip(SIDES, lengths, (LEFT, -LEFT), strict=True):
         hand = skeleton.index(f"{side}_hand")
         x, y, z = neutral.local(hand, length * out).tolist()
         found.append(Handle(skeleton.names[hand], (x, y, z)))
@@ -92,7 +92,7 @@ def palm_handles(
 def hand_touches(source: Motion, *, ratio: float, floors: tuple[float, float]) -> list[Touch]:
     """Everything that hands touch; elsewhere lengths are `ratio` times as long. `floors` are heights here and there."""
     skeleton = source.skeleton
-    there = PosedBody.of(source, palm_handles(skeleton, PALM * skeleton.height, source.rotations))
+    there = PosedBody.of(source, palm_handles(skeleton, 2 * [PALM * skeleton.height], source.rotations))
     found = []
     for hand in range(2):
         for near in _near(there, hand, ratio, floors):

@@ -60,14 +60,18 @@ def read_skins(path: str | os.PathLike[str]) -> list[NodeSkin]:
     return _skins(open_rig(path))
 
 
-def read_mesh(path: str | os.PathLike[str]) -> SkinnedMesh:
-    """All meshes of a character on its joints, skinned or attached to one; raise a ParseError if there are none."""
+def read_mesh(path: str | os.PathLike[str], *, coloured: bool = True) -> SkinnedMesh:
+    """All meshes of a character on its joints, skinned or attached to one; raise a ParseError if there are none.
+
+    Colours take longest, because they are read from pictures; without them all vertices are grey.
+    """
     rig = open_rig(path)
     file, parts = rig.file, list[SkinnedMesh]()
     for skin in _skins(rig):
         entry, meshes = file.objects("nodes")[skin.node], file.objects("meshes")
         mesh = meshes[file.integer("mesh", entry, below=len(meshes))]
-        found = [_primitive(file, one, len(skin.joints)) for one in file.objects("primitives", mesh)]
+        surfaces = file.objects("primitives", mesh)
+        found = [_primitive(file, one, len(skin.joints), coloured=coloured) for one in surfaces]
         parts += [SkinnedMesh(*own, skin.joints, skin.matrices) for own in found if own is not None]
     if not parts:
         file.fail("the file has no mesh on its joints")
@@ -119,7 +123,7 @@ def _skin_of(rig: GltfRig, worlds: dict[int, tuple[Array, Array]], node: int, en
 
 
 def _primitive(
-    file: Container, entry: Json, carriers: int
+    file: Container, entry: Json, carriers: int, *, coloured: bool
 ) -> tuple[Array, Array, Array, Array, Array] | None:
     """Vertices, triangles, colours, slots and weights; None for lines and points."""
     if entry.get("mode", _TRIANGLES) != _TRIANGLES:
@@ -144,7 +148,7 @@ def _primitive(
     if not inside or set(given) != {len(vertices)}:
         file.fail("a mesh names vertices or joints that it does not have")
     weights = weights / np.maximum(weights.sum(axis=1, keepdims=True), 1e-9)
-    colours = _colours(file, entry, places, len(vertices))
+    colours = _colours(file, entry, places, len(vertices)) if coloured else np.tile(_GREY, (len(vertices), 1))
     if "COLOR_0" in attributes:
         kind = file.objects("accessors")[file.integer("COLOR_0", attributes, below=accessors)].get("type")
         tints = array("COLOR_0", kind) if kind in ("VEC3", "VEC4") else None
