@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -47,9 +47,11 @@ def browser(options: Sequence[str] = WITHOUT_GRAPHICS_CARD) -> Iterator[Browser]
 class Server:
     """`poise studio` as a process of its own, which can be killed and started again on the same port."""
 
-    def __init__(self, models: Sequence[Path] = (), *, cache: Path | None = None) -> None:
+    def __init__(
+        self, models: Sequence[Path] = (), *, cache: Path | None = None, env: Mapping[str, str] | None = None
+    ) -> None:
         self._models = models
-        self._env = os.environ | ({"POISE_CACHE": str(cache)} if cache else {})
+        self._env = os.environ | ({"POISE_CACHE": str(cache)} if cache else {}) | dict(env or {})
         self.address = self._start("0")
 
     def _start(self, port: str) -> str:

@@ -10,7 +10,9 @@ from poise.errors import PoiseError
 from poise.formats import write
 from poise.motion.virtual_markers import virtual_markers
 from poise.performer import act
+from poise.priors.abilities import standing_pose
 from poise.skeleton.kinematics import world_transforms
+from poise.solvers.bearing import below
 from poise.studio import messages as said
 from poise.studio.session import Session
 from poise.vision.people import models
@@ -57,6 +59,25 @@ def test_the_body_follows_the_points_of_a_photo(photo: Session) -> None:
     assert [type(message) for message in followed] == [said.SolvedPose, said.PhotoSolved]
     chosen = photo.answer(said.ChooseAlternative(number=len(solved.alternatives) - 1))
     assert isinstance(chosen[0], said.SolvedPose)
+
+
+def test_legs_that_a_photo_does_not_show_stand_at_rest(photo: Session) -> None:
+    heard, numbers, seen = Heard(photo), iter(range(1, 100)), pixels_of_someone()
+    standing = standing_pose(photo.poser.prior_of(photo.state))
+    for joint in ("head", "left_hand", "right_hand"):
+        point = said.PhotoPoint(joint=joint, pixel=seen[joint])
+        photo.answer(said.MovePoint(seq=next(numbers), point=point, last=True))
+    solved = heard.wait_for(
+        said.PhotoSolved, lambda message: photo.jobs.idle and len(message.alternatives) > 0
+    )
+    pose = photo.state.pose
+    legs = [*below(pose.skeleton, "left_thigh"), *below(pose.skeleton, "right_thigh")]
+    np.testing.assert_allclose(pose.rotations[legs], standing.rotations[legs], atol=1e-9)
+    lowest = [one.world[0][:, 1].min() for one in (pose, standing)]
+    assert lowest[0] == pytest.approx(lowest[1], abs=1e-6)
+    pixels = np.frombuffer(solved.pixels, "<f4").reshape(-1, 2)
+    hand = pixels[pose.skeleton.index("left_hand")]
+    np.testing.assert_allclose(hand, seen["left_hand"], atol=10.0)
 
 
 @pytest.mark.skipif(not models.available(), reason="the networks that find people: run tools/page.py")

@@ -191,3 +191,18 @@ def test_the_keys_are_saved_and_there_when_the_scene_is_opened(posed: Session) -
     found = posed.files.opened(kept, posed.state)
     assert found.timeline.poses == posed.state.timeline.poses
     assert found.is_posed
+
+
+def test_feet_that_stand_at_two_keys_stand_between_them(session: Session) -> None:
+    session.answer(said.SetTimeline(fps=10.0, frames=21))
+    session.answer(said.PutHandle(handle=said.SceneHandle(id="hips", joint="pelvis")))
+    for frame, way in ((10, (0.06, -0.08, 0.02)), (20, (-0.06, -0.02, 0.0))):
+        session.answer(said.SetFrame(frame=frame))
+        x, y, z = np.add(session.state.pose.positions["pelvis"], way).tolist()
+        session.answer(said.Drag(seq=session.seq + 1, handle="hips", position=(x, y, z), last=True, ease=4))
+    wait_until(lambda: session.jobs.idle and session.state.smooth)
+    places = np.array([pose.positions["left_foot"] for pose in motion_of(session)])
+    assert frames_of(session) == [0, 10, 20]
+    assert np.linalg.norm(places - places[0], axis=1).max() < 0.005
+    hips = np.array([pose.root_position for pose in motion_of(session)])
+    assert np.ptp(hips[:, 1]) > 0.04

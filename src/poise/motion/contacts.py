@@ -36,7 +36,12 @@ _STEEPEST = 0.06
 _SHORTEST = 0.06  # seconds: shortest contact, or break in one
 _SLOW = 30.0  # Hz: up to this rate, a mean over 50 ms would hide brief contacts
 _HAND_STILL, _BODY_MOVES = 0.025, 0.05  # as the speeds above: a hand at rest, and a body that moves meanwhile
-_HAND_SHORTEST = 0.2  # seconds: shortest hand contact
+_HAND_SHORTEST = 0.2  # seconds: shortest contact of a hand, a knee or the seat
+_KNEE, _SEAT, _LAP = (
+    0.05,
+    0.36,
+    0.12,
+)  # of stature: highest knee on the floor, highest hips of a body that sits, over the knees
 _GRAVITY = 9.81
 
 
@@ -123,12 +128,37 @@ def hand_contacts(motion: Motion) -> Bool[Array, "frames 2"]:
     shortest = max(round(_HAND_SHORTEST * motion.fps), 1)
     runs = np.stack([_without_short_runs(hand, False, shortest) for hand in still.T], axis=-1)
     kept = np.zeros_like(runs)
-    moves = pace[:, 0] > _BODY_MOVES * scale
-    for column in range(runs.shape[1]):  # the runs during which the body moves at least once
+    for column in range(
+        runs.shape[1]
+    ):  # the runs during which the body moves for a while, and the hand does not
+        moves = (pace[:, 0] > _BODY_MOVES * scale) & (pace[:, 1 + column] < _HAND_STILL * scale)
         number = np.cumsum(np.diff(runs[:, column], prepend=False) & runs[:, column])
-        telling = np.unique(number[runs[:, column] & moves])
-        kept[:, column] = runs[:, column] & np.isin(number, telling)
+        telling = np.bincount(number[runs[:, column] & moves], minlength=number[-1] + 1)
+        kept[:, column] = runs[:, column] & (telling[number] >= max(shortest // 2, 1))
     return kept
+
+
+def low_contacts(motion: Motion) -> dict[str, Bool[Array, "frames"]]:
+    """Whether the knees are on the floor and the seat on something, by role: they are low and slow for a while."""
+    skeleton, found = motion.skeleton, {}
+    positions, _ = joint_transforms(motion)
+    stature, leg = skeleton.height, leg_length(skeleton)
+    above = positions - np.array([0.0, floor_height(motion), 0.0])
+    shortest = max(round(_HAND_SHORTEST * motion.fps), 1)
+    knees = [role for role in ("left_shin", "right_shin") if role in skeleton.roles]
+    for role in (*knees, "pelvis"):
+        if role not in skeleton.roles or not knees:
+            continue
+        own = above[:, skeleton.index(role)]
+        height = own[:, 1] / stature
+        if role == "pelvis":  # sitting: about as high as the knees
+            lift = height - above[:, [skeleton.index(knee) for knee in knees], 1].mean(axis=1) / stature
+            near, far = (height < _SEAT) & (lift < _LAP), (height > 1.1 * _SEAT) | (lift > 1.3 * _LAP)
+        else:
+            near, far = height < _KNEE, height > 1.5 * _KNEE
+        rests = resting(near, far, derivative(own, motion.fps), fps=motion.fps, leg=leg)
+        found[role] = _without_short_runs(rests, False, shortest)
+    return found
 
 
 def floor_height(motion: Motion) -> float:

@@ -8,23 +8,29 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from itertools import pairwise
+
+import numpy as np
 
 from poise.apps.inbetweening import PoseKey, passing, straight
 from poise.apps.keyframing import through_script
+from poise.apps.keyframing_script import HeldHandle
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.edit import mirror, place
 from poise.motion.motion import Motion
 from poise.motion.world import headings
 from poise.priors.motion.prior import MotionPrior
+from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio.correcting import destinations
 from poise.studio.correcting import moved as moved_keys
 from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import POSES, BodyKey, MoveKeys, RangeEdit, Timeline
-from poise.studio.solving import place_of, turn_of
-from poise.studio.state import State
+from poise.studio.solving import feet_of, place_of, turn_of
+from poise.studio.state import State, handles_on
 from poise.studio.timeline_script import script_of, with_key
 
+STANDS = 0.005  # metres that a foot moves at most from key to key to count as standing
 Poses = Mapping[int, Pose]
 """Poses by frame."""
 
@@ -116,7 +122,8 @@ def solved(state: State) -> Layers:
     keys = {key.frame: key for key in timeline.poses}
     through = _through(keys, poses, timeline, (0, timeline.frames - 1))
     above = script_of(_with_knots(state, poses))
-    made = through_script(replace(above, keys=[key for key, _ in through]), None)
+    pins = [*above.pins, *_standing(state, poses)]
+    made = through_script(replace(above, pins=pins, keys=[key for key, _ in through]), None)
     return Layers(_met(made.motion, keys, poses, 0), unmet=made.unmet)
 
 
@@ -170,6 +177,19 @@ def _met(motion: Motion, keys: Mapping[int, BodyKey], poses: Poses, first: int) 
     for at in keys:
         roots[at - first], turns[at - first] = poses[at].root_position, poses[at].rotations
     return motion.with_frames(roots, turns)
+
+
+def _standing(state: State, poses: Poses) -> list[HeldHandle]:
+    """Feet that are in one place at a key and at the next stand there between."""
+    fps, busy = state.timeline.fps, {state.handle(name).joint for name in handles_on(state.timeline)}
+    skeleton, found = state.pose.skeleton, []
+    for role in feet_of(skeleton):
+        if skeleton.names[skeleton.index(role)] not in busy:
+            for (begin, one), (end, other) in pairwise(sorted(poses.items())):
+                at = one.positions[role]
+                if np.linalg.norm(other.positions[role] - at) < STANDS:
+                    found.append(HeldHandle(Handle(role), begin / fps, end / fps, at))
+    return found
 
 
 def _with_knots(state: State, poses: Poses) -> State:

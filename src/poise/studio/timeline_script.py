@@ -26,7 +26,7 @@ from poise.apps.keyframing_script import (
 )
 from poise.errors import InvalidValueError
 from poise.geometry.splines import smoothstep
-from poise.motion.contacts import foot_contacts, hand_contacts
+from poise.motion.contacts import foot_contacts, hand_contacts, low_contacts
 from poise.motion.motion import Motion
 from poise.motion.world import joint_positions
 from poise.priors.prior import Prior
@@ -329,7 +329,7 @@ def _held(state: State) -> list[tuple[Point, Vec3]]:
 
 
 def contacts_of(motion: Motion) -> list[Contact]:
-    """Standing feet and holding hands, as ranges of frames."""
+    """Standing feet, holding hands, kneeling knees and the seat, as ranges of frames."""
     return [
         Contact(part=part, first=first, last=last)
         for part, touches in _touches(motion).items()
@@ -363,7 +363,7 @@ def locked(state: State, motion: Motion, contact: LockContact) -> State:
 
 
 def _touches(motion: Motion) -> dict[str, Bool[Array, "frames points"]]:
-    """By role: per frame, the points of a foot (heel, toes) or hand in contact."""
+    """By role: per frame, the points of a foot (heel, toes), hand, knee or the seat in contact."""
     roles = motion.skeleton.roles
     found: dict[str, Array] = {}
     if all(f"{side}_foot" in roles for side in SIDES):
@@ -372,6 +372,8 @@ def _touches(motion: Motion) -> dict[str, Bool[Array, "frames points"]]:
     if all(f"{side}_hand" in roles for side in SIDES):
         hands = hand_contacts(motion)
         found |= {f"{side}_hand": hands[:, number, None] for number, side in enumerate(SIDES)}
+    if found:  # else nothing says where the floor is
+        found |= {role: touches[:, None] for role, touches in low_contacts(motion).items()}
     return found
 
 

@@ -12,7 +12,9 @@ from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
 from poise.priors.model_file import save
+from poise.priors.motion.network import FILE
 from poise.priors.style.prior import StylePrior
+from small_motion import lines_saved
 from studio_page import PAGE, Server, StudioPage, browser, chromium
 
 Open = Callable[[], StudioPage]
@@ -40,7 +42,9 @@ def models(
 
 @pytest.fixture(scope="session")
 def server(models: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    server = Server(models, cache=tmp_path_factory.mktemp("cache"))
+    cache = tmp_path_factory.mktemp("cache")
+    lines = {"POISE_MOTION_WEIGHTS": str(lines_saved(cache / "lines.safetensors"))}
+    server = Server(models, cache=cache, env={} if FILE.exists() else lines)
     yield server
     server.kill()
 

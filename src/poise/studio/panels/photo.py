@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
+from dataclasses import replace
 
 import numpy as np
 
@@ -19,6 +20,9 @@ from poise.capture.photos import (
 )
 from poise.errors import InvalidValueError, PoiseError
 from poise.geometry.cameras import Camera
+from poise.priors.abilities import standing_pose
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers.bearing import below
 from poise.solvers.solve import Model, Solver, space_of
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
@@ -31,6 +35,7 @@ from poise.studio.state import Placed, State
 from poise.vision.people.models import available
 
 SEARCH = "movePoint"
+THIGHS = ("left_thigh", "right_thigh")
 
 
 class PhotoPanel(Panel):
@@ -126,6 +131,7 @@ class PhotoPanel(Panel):
             return answer
         path, model = session.path(photo.upload), self._model(state)
         camera, start = self._upright, state.placed.in_space(space_of(model))
+        standing = standing_pose(session.poser.prior_of(state))
 
         def work(report: Report) -> Done:
             report(0.1)
@@ -133,6 +139,7 @@ class PhotoPanel(Panel):
                 found = pose_from_shots(model, [Shot(read_photo(path), points)])
             else:
                 found = explain(model, [View(camera, points)], first=start)[:ALTERNATIVES]
+            found = [legs_at_rest(one, standing) for one in found]
 
             def take() -> Answer:
                 if session.state.photo is None or _points(session.state).keys() != points.keys():
@@ -150,6 +157,7 @@ class PhotoPanel(Panel):
         session = self._session
         path, model = session.path(upload), self._model(session.state)
         joints = session.state.pose.skeleton.roles
+        standing = standing_pose(session.poser.prior_of(session.state))
 
         def work(report: Report) -> Done:
             photo = read_photo(path)
@@ -159,7 +167,7 @@ class PhotoPanel(Panel):
             except PoiseError:  # nobody, or too little of them: points are set by hand
                 return Done(list)
             report(0.5)
-            found = explained(model, photo, seen)
+            found = [legs_at_rest(one, standing) for one in explained(model, photo, seen)]
 
             def take() -> Answer:
                 opened = session.state.photo
@@ -171,6 +179,10 @@ class PhotoPanel(Panel):
                 ]
                 answer = session.commit(self._with_points(opened, points))
                 self._found, self._upright = found, seen.body.cameras[0]
+                if hides_legs(standing.skeleton, seen.points):
+                    session.post(
+                        messages.Remark(words="The photo does not show the legs: they stand at rest.")
+                    )
                 return [*answer, *self._taken(found[0])]
 
             return Done(take)
@@ -193,6 +205,29 @@ class PhotoPanel(Panel):
         pixels = self._camera.project(self._session.state.pose.world[0])
         others = [world_of_pose(one.space.pose_from_q(one.q)) for one in found]
         return messages.PhotoSolved(pixels=packed(pixels), alternatives=others)
+
+
+def hides_legs(skeleton: Skeleton, points: Collection[str]) -> bool:
+    """Whether no point is on a leg, below the hips."""
+    thighs = [skeleton.index(role) for role in THIGHS if role in skeleton.roles]
+    given = {skeleton.index(name) for name in points} - set(thighs)
+    return bool(thighs) and not any(not given.isdisjoint(below(skeleton, role)) for role in THIGHS)
+
+
+def legs_at_rest(one: Explanation, standing: Pose) -> Explanation:
+    """The same with the legs of a standing body, on the floor, if none of the points is on a leg."""
+    skeleton, (view, *others) = standing.skeleton, one.views
+    if others or not hides_legs(skeleton, view.points):
+        return one
+    pose = one.space.pose_from_q(one.q)
+    legs = [*below(skeleton, THIGHS[0]), *below(skeleton, THIGHS[1])]
+    turns = pose.rotations.copy()
+    turns[legs] = standing.rotations[legs]
+    at_rest = Pose(skeleton, pose.root_position, turns)
+    down = np.array([0.0, float(standing.world[0][:, 1].min() - at_rest.world[0][:, 1].min()), 0.0])
+    q = one.space.q_from_pose(Pose(skeleton, pose.root_position + down, turns))
+    camera = replace(view.camera, translation=view.camera.translation - view.camera.rotation @ down)
+    return replace(one, q=q, views=[replace(view, camera=camera)])
 
 
 def _points(state: State) -> dict[str, np.ndarray]:

@@ -1,4 +1,5 @@
 /** The page: bar above, stage in the middle, panels beside it, the timeline below. */
+import { signal } from "@preact/signals";
 import type { JSX } from "preact";
 import { useEffect, useRef } from "preact/hooks";
 import { installShortcuts } from "./shortcuts";
@@ -27,6 +28,9 @@ const PANELS: Record<state.Workspace, () => JSX.Element> = {
   learn: LearnPanel,
 };
 
+/** Whether the panel is folded away, where the page is narrow. */
+const folded = signal(false);
+
 export function App(): JSX.Element {
   useEffect(acceptDrops, []);
   const Panel = PANELS[state.workspace.value];
@@ -35,7 +39,10 @@ export function App(): JSX.Element {
     <div class={`studio ${state.workspace.value} ${timed ? "timed" : ""}`}>
       <Bar />
       <StageArea />
-      <aside class="panel" aria-label={`${state.workspace.value} panel`}>
+      <aside class={`panel ${folded.value ? "folded" : ""}`} aria-label={`${state.workspace.value} panel`}>
+        <button type="button" class="fold" aria-expanded={!folded.value} onClick={() => (folded.value = !folded.value)}>
+          {folded.value ? "Show the panel" : "Hide the panel"}
+        </button>
         <div class="sections">
           <Panel />
         </div>

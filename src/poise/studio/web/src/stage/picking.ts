@@ -19,6 +19,7 @@ const END_PENALTY = 8; // tips of fingers, toes and head come after the joints n
 const KEY_PENALTY = 10; // handles come before this frame's keys, then joints, and last the keys of other frames
 const JOINT_PENALTY = 20;
 const OTHER_FRAME_PENALTY = 30;
+const HIPS_FIRST = 12; // pixels by which the hips count as nearer: the thighs begin within them
 const BEHIND = 150; // pixels that a metre behind the nearest part of the body counts as
 
 export function pick(stage: Stage, pixel: Vec2): Picked | null {
@@ -88,7 +89,7 @@ function jointCandidates(): Candidate[] {
     among: joint.role === "pelvis" ? sides : [],
     picked: { what: "joint", joint: joint.name, position: jointPosition(joints, number) },
     reach: joint.end ? JOINT_REACH - END_PENALTY : JOINT_REACH,
-    penalty: JOINT_PENALTY + (joint.end ? END_PENALTY : 0),
+    penalty: JOINT_PENALTY + (joint.end ? END_PENALTY : 0) - (joint.role === "pelvis" ? HIPS_FIRST : 0),
   }));
 }
 

@@ -9,7 +9,16 @@ export const RULER = 24; // pixels
 export const LANE = 24;
 export const MARGIN = 10;
 const FEWEST = 8; // frames that the timeline shows at its closest
-const TOUCHING = ["left_foot", "right_foot", "left_hand", "right_hand"];
+/** Parts that touch something, by role. */
+export const TOUCHING: Readonly<Record<string, string>> = {
+  left_foot: "left foot",
+  right_foot: "right foot",
+  left_hand: "left hand",
+  right_hand: "right hand",
+  left_shin: "left knee",
+  right_shin: "right knee",
+  pelvis: "seat",
+};
 
 export interface Bar {
   readonly first: number;
@@ -137,11 +146,11 @@ function handleLanes(): Lane[] {
 
 function contactLanes(): Lane[] {
   if (!state.showContacts.value || !state.motion.value) return [];
-  return TOUCHING.flatMap((part) => {
+  return Object.entries(TOUCHING).flatMap(([part, name]) => {
     const bars = state.contacts.value
       .filter((contact) => contact.part === part)
       .map(({ first, last }) => ({ first, last, kind: "contact" as const }));
-    const label = `${part.replace("_", " ")} on`;
+    const label = `${name} on`;
     return bars.length ? [{ name: `contact ${part}`, label, keys: [], bars, chosen: false }] : [];
   });
 }

@@ -23,7 +23,7 @@ import * as state from "../state";
 import { say, setTimeline } from "../studio";
 import { Button, IconButton, NumberField, Toggle } from "../panels/ui";
 import { keyPose, pinSelected, styleHere } from "./keys";
-import { isZoomed, showAllFrames, showFrames } from "./lanes";
+import { TOUCHING, isZoomed, showAllFrames, showFrames } from "./lanes";
 import { lock } from "./pointing";
 
 const PIN_FRAMES = 15; // how long a new pin lasts at first
@@ -94,7 +94,7 @@ const SHOWN = [
   { label: "Graph", hint: "The selected handle's path as curves", icon: ChartSpline, shown: state.showGraph },
   {
     label: "Contacts",
-    hint: "When feet stand and hands hold; double-click one to lock it",
+    hint: "When feet, hands, knees and the seat touch; double-click one to lock it",
     icon: Footprints,
     shown: state.showContacts,
   },
@@ -132,7 +132,7 @@ function Length(): JSX.Element {
         unit="fps"
         onEnter={(fps) => setTimeline(fps, timeline?.frames ?? 60)}
       />
-      {!timeline?.clip && (
+      {!timeline?.clip && !state.isPosed.value && (
         <Button
           label="Solve all"
           kind="primary"
@@ -178,7 +178,7 @@ function Chosen(): JSX.Element | null {
       {contact && (
         <>
           <span class="quiet">
-            {contact.part.replace("_", " ")} on, frames {contact.first} to {contact.last}
+            {TOUCHING[contact.part]} on, frames {contact.first} to {contact.last}
           </span>
           <Button
             label="Lock contact"
