@@ -16,7 +16,7 @@ from poise.lazy import lazily
 if TYPE_CHECKING:
     from poise import apps, capture, engine, geometry, library, motion, performer, pictures, skeleton, vision
     from poise.apps.animate import animate
-    from poise.apps.inbetweening import PoseKey
+    from poise.apps.inbetweening import PoseKey, Walk
     from poise.apps.keyframing import inbetween, keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
@@ -71,7 +71,7 @@ __all__ = [
     "GaussianPrior", "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "MotionSolution", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
     "Pose", "PoseKey", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
-    "UniversalPrior", "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "inbetween",
+    "UniversalPrior", "Walk", "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "inbetween",
     "keyframe", "learn", "library", "load", "motion", "perform", "performer", "pictures", "pose", "read",
     "register_constraint", "register_format", "register_prior", "register_protocol", "retarget", "save", "show",
     "simulate", "skeleton", "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
@@ -80,7 +80,7 @@ __all__ = [
 _HOMES = {
     "": "apps capture engine geometry library motion performer pictures skeleton vision",
     "apps.animate": "animate",
-    "apps.inbetweening": "PoseKey",
+    "apps.inbetweening": "PoseKey Walk",
     "apps.keyframing": "inbetween keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import poise
-from poise import PoseKey, performer
+from poise import PoseKey, Walk, performer
 from poise.apps.inbetweening import Stance
 from poise.errors import InvalidValueError, ParseError, PoiseError
 from poise.evaluation import inbetween as protocol
@@ -81,6 +81,24 @@ def test_a_key_is_held_and_eased_and_a_loop_closes(walk) -> None:
     np.testing.assert_allclose(
         np.abs(np.sum(ends.rotations[0, 1:] * ends.rotations[1, 1:], -1)), 1.0, atol=1e-9
     )
+
+
+def test_a_walk_follows_its_points_by_steps(walk, tmp_path: Path) -> None:
+    path = [(0.0, 0.0), (0.4, 1.0), (0.0, 2.0)]
+    made = poise.inbetween([PoseKey(0.0, walk[0], hold=0.2, walk=Walk(path, speed=1.2))])
+    pelvis = made.motion.positions["pelvis"]
+    assert len(made.motion) == 1 + round(30 * (0.2 + Walk(path, speed=1.2).seconds))
+    assert np.abs(pelvis[-1, [0, 2]] - path[-1]).max() < 0.1
+    assert np.linalg.norm(pelvis[:, [0, 2]] - path[1], axis=-1).min() < 0.15
+    assert np.count_nonzero(np.diff(made.standing.astype(int), axis=0) == 1) >= 2  # feet land
+    walk[:2].save(tmp_path / "walk.bvh")
+    script = tmp_path / "keys.toml"
+    text = '[[keys]]\ntime = 0.0\npose = "walk.bvh"\nwalk = [[0, 0], [0, 1.5]]\nspeed = 1.5\n'
+    script.write_text(text)
+    assert len(poise.inbetween(script).motion) == 31
+    script.write_text(text + '[[keys]]\ntime = 0.6\npose = "walk.bvh"\n')
+    with pytest.raises(InvalidValueError, match="later time"):
+        poise.inbetween(script)
 
 
 def test_variants_meet_the_same_keys(walk) -> None:

@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
+from poise.apps.retargeting import retarget
 from poise.compiled import work_clock
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
@@ -20,12 +22,16 @@ from poise.geometry.splines import EASES
 from poise.motion.contacts import foot_contacts, foot_handles, foot_positions
 from poise.motion.gaps import runs
 from poise.motion.motion import Motion
+from poise.performer.acting import LONGEST, acted
 from poise.performer.bodies import Body
+from poise.performer.gait import RUNNING_SPEEDS, WALKING_SPEEDS
+from poise.performer.steps import path_through
 from poise.priors.motion.carrying import Frames
 from poise.priors.motion.prior import Between, MotionPrior, on_frames
 from poise.priors.terms import Term, Unknowns
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.retarget import size_ratio
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Constraint, Position
@@ -36,7 +42,48 @@ from poise.types import Array
 
 STANDS = 0.5  # probability above which a foot stands
 FIRM = 0.002  # metres: tolerance of a foot that stands
+ROLLS = 3  # frames about a key in which a foot that does not stand there yet, or no longer, rolls
 TEMPI = (0.25, 4.0)
+PLANNED = 60.0  # frames a second of the planned steps
+SOONEST = 0.2  # seconds from either end of a walk in which no landing is a key
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """A walk or run through points (x, z) on the floor, in metres, at a speed in metres a second.
+
+    The procedural performer plans the steps; a pose of each landing is a key, and the motion prior moves between them.
+    """
+
+    path: Sequence[Sequence[float]]
+    speed: float = 1.3
+
+    def __post_init__(self) -> None:
+        if not WALKING_SPEEDS[0] <= self.speed <= RUNNING_SPEEDS[1]:
+            raise InvalidValueError(
+                f"a body walks or runs at {WALKING_SPEEDS[0]:g} to {RUNNING_SPEEDS[1]:g} m/s; got {self.speed:g}"
+            )
+        if self.seconds > LONGEST:
+            raise InvalidValueError(f"a walk takes at most {LONGEST:g} s; this one takes {self.seconds:.0f}")
+
+    @property
+    def seconds(self) -> float:
+        """How long it takes."""
+        return float(path_through(self.path)[0][-1]) / self.speed
+
+    def landings(self, skeleton: Skeleton) -> list[tuple[float, Pose]]:
+        """The body where each foot lands, and at the end, with the times since the start."""
+        planner = Body()
+        ratio = size_ratio(planner.skeleton, skeleton)
+        speed = self.speed / ratio
+        gait = "walk" if speed <= WALKING_SPEEDS[1] else "run"
+        path = (np.asarray(self.path, dtype=np.float64) / ratio).tolist()
+        steps = acted(gait, performer=planner, path=path, speed=speed, seconds=self.seconds, fps=PLANNED)
+        body = retarget(steps.motion, skeleton, contacts="feet")
+        down = np.stack([steps.grounded(side) for side in SIDES], axis=-1)
+        lands = np.flatnonzero((down[1:] & ~down[:-1]).any(axis=-1)) + 1
+        lands = lands[(lands > PLANNED * SOONEST) & (lands < len(body) - PLANNED * SOONEST)]
+        return [*((frame / PLANNED, body[int(frame)]) for frame in lands), (self.seconds, body[-1])]
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,8 +91,8 @@ class PoseKey:
     """A pose at a time in seconds, and how the body goes on from there to the next key.
 
     The pose is whole, or places of some handles: then it is the universal prior's pose near where the body passes. It
-    may be held for some seconds. With a `tempo` of 2, the body moves to the next key as it would in twice the time,
-    only faster.
+    may be held for some seconds, and a walk may follow. With a `tempo` of 2, the body moves to the next key as it would
+    in twice the time, only faster.
     """
 
     time: float
@@ -53,6 +100,7 @@ class PoseKey:
     hold: float = 0.0
     ease: str = "none"
     tempo: float = 1.0
+    walk: Walk | None = None
 
     def __post_init__(self) -> None:
         if not (np.isfinite(self.hold) and self.hold >= 0.0):
@@ -63,6 +111,11 @@ class PoseKey:
             )
         if self.ease not in EASES:
             raise InvalidValueError(f"ease is one of {', '.join(EASES)}; got {self.ease!r}")
+
+    @property
+    def end(self) -> float:
+        """The time when the hold and the walk are over."""
+        return self.time + self.hold + (self.walk.seconds if self.walk else 0.0)
 
 
 class Stance(NamedTuple):
@@ -140,7 +193,8 @@ def planted(found: Between, standing: Bool[Array, "frames 2"]) -> list[list[Cons
         for run in runs(down):
             own = np.arange(run.start, run.stop)
             keys = np.intersect1d(own, found.keys)
-            for frame in np.setdiff1d(own, keys):
+            landing = np.setdiff1d(found.keys, keys)[:, None] + np.arange(-ROLLS, ROLLS + 1)
+            for frame in np.setdiff1d(own, [*keys, *landing.ravel()]):
                 place = places[own, point].mean(axis=0)
                 if len(keys):
                     place = np.array([np.interp(frame, keys, column) for column in places[keys, point].T])
@@ -228,4 +282,13 @@ def _solved(keys: Sequence[PoseKey], prior: UniversalPrior) -> list[tuple[PoseKe
                 near = prior.space.q_from_frames(*passed)[0]
             pose = solve(prior, [Position(name, place) for name, place in pose.items()], start=near).pose
         found.append((key, pose))
+        if key.walk:
+            begun = key.time + key.hold
+            found += [(PoseKey(begun + t, p), p) for t, p in key.walk.landings(prior.space.skeleton)]
+    for (key, _), (after, _) in pairwise(found):
+        if after.time <= key.time:
+            raise InvalidValueError(
+                f"the walk before the key at {after.time:g} s ends at {key.time:.2f} s; "
+                "give that key a later time, or the walk a higher speed"
+            )
     return found

@@ -100,7 +100,7 @@ def through_script(
     script: Script, prior: Prior | None, *, variant: int = 0, progress: Progress = silent
 ) -> MotionSolution:
     """The motion through a script's poses that also follows its handles, pins and constraints, and its models."""
-    if len(script.keys) < 2:
+    if len(script.keys) < 2 and not any(key.walk for key in script.keys):
         raise InvalidValueError(f"{script.name or 'the script'} needs at least two poses as [[keys]]")
     body = (prior or UniversalPrior()).on_body(skeleton_of(script.keys))
     names, weights = script.weights()

@@ -28,6 +28,8 @@ tolerance = 0.1                     # soft; exact without it
 time = 0.0
 pose = "crouch.bvh:12"              # a file beside the script, and a frame; or: handles = { head = [0, 1.7, 0] }
 hold = 0.2
+walk = [[0, 0], [0.6, 1.5]]         # then the body walks through points (x, z) on the floor; steps are found
+speed = 1.3                         # metres a second
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ from typing import Annotated
 import numpy as np
 from jaxtyping import Bool, Float
 
-from poise.apps.inbetweening import TEMPI, PoseKey, Stance
+from poise.apps.inbetweening import TEMPI, PoseKey, Stance, Walk
 from poise.bounds import CLOSEST
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import read
@@ -353,15 +355,23 @@ class _PoseTable:
     hold: Annotated[float, Range(0.0, LONGEST)] = 0.0
     ease: Ease = "none"
     tempo: Annotated[float, Range(*TEMPI)] = 1.0
+    walk: tuple[tuple[float, float], ...] = ()
+    speed: float = Walk.speed
 
     def __post_init__(self) -> None:
         if bool(self.pose) == bool(self.handles):
             raise FieldError("pose", 'a key needs a pose, such as "crouch.bvh:12", or the places of handles')
 
+    @property
+    def end(self) -> float:
+        """The time when the hold and the walk are over."""
+        return self.time + self.hold + (Walk(self.walk, self.speed).seconds if self.walk else 0.0)
+
     def key(self, folder: Path) -> PoseKey:
         """The key, with its pose read."""
+        going = (self.hold, self.ease, self.tempo, Walk(self.walk, self.speed) if self.walk else None)
         if self.handles:
-            return PoseKey(self.time, self.handles, self.hold, self.ease, self.tempo)  # type: ignore[arg-type]
+            return PoseKey(self.time, self.handles, *going)  # type: ignore[arg-type]
         file, _, number = self.pose.rpartition(":")
         file, frame = (file, int(number)) if number.isdigit() else (self.pose, 0)
         try:
@@ -369,7 +379,7 @@ class _PoseTable:
         except RefusedNameError as error:
             raise InvalidValueError(str(error)) from error
         pose = frame_of(path, frame, "a key needs the pose of a skeleton")
-        return PoseKey(self.time, pose, self.hold, self.ease, self.tempo)
+        return PoseKey(self.time, pose, *going)
 
 
 @dataclass(frozen=True)
@@ -436,7 +446,7 @@ class _ScriptFile:
     @property
     def seconds(self) -> float:
         """The duration; with poses, until the last of them."""
-        return max((key.time + key.hold for key in self.keys), default=self.duration or 0.0)
+        return max((key.end for key in self.keys), default=self.duration or 0.0)
 
     def script(self, name: str, keys: Sequence[PoseKey]) -> Script:
         paths, turns = paths_of(self.handles)

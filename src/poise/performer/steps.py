@@ -264,12 +264,23 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
     """Through these (x, z) points on the floor at this speed, straight on beyond both ends."""
     grid = grid_of(seconds, speed)
     speeds = speed(grid)
+    lengths, line = path_through(points)
+    travelled = integral(grid, speeds)
+    positions = _along(lengths, line, travelled)
+    nearby = 0.15  # metres over which the heading is computed
+    chord = _along(lengths, line, travelled + nearby) - _along(lengths, line, travelled - nearby)
+    headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
+    floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
+    return Course(grid, speeds, floor, headings, np.gradient(headings, grid))
+
+
+def path_through(points: Sequence[Sequence[float]]) -> tuple[Float[Array, "fine"], Float[Array, "fine 2"]]:
+    """A smooth curve through (x, z) points (centripetal slopes), finely divided: lengths from its start, and places."""
     corners = np.asarray(points, dtype=np.float64)
     if corners.ndim != 2 or corners.shape[1] != 2 or len(corners) < 2 or not np.all(np.isfinite(corners)):
         raise InvalidValueError(f"a path must be two or more (x, z) points in metres; got {points!r}")
     if np.any(np.linalg.norm(np.diff(corners, axis=0), axis=1) < 0.1):
         raise InvalidValueError("neighbouring points of a path must be at least 0.1 m apart")
-    # A smooth curve through the corners (centripetal slopes), finely divided.
     knots = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(corners, axis=0), axis=1))])
     slopes = np.gradient(corners, knots, axis=0)
     fine = np.linspace(0.0, knots[-1], max(200, int(knots[-1] / 0.01)))
@@ -282,14 +293,7 @@ def path_course(seconds: float, speed: Rate, points: Sequence[Sequence[float]]) 
         + (3 * u**2 - 2 * u**3) * corners[piece + 1]
         + (u**3 - u**2) * width * slopes[piece + 1]
     )
-    lengths = np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))])
-    travelled = integral(grid, speeds)
-    positions = _along(lengths, line, travelled)
-    nearby = 0.15  # metres over which the heading is computed
-    chord = _along(lengths, line, travelled + nearby) - _along(lengths, line, travelled - nearby)
-    headings = np.unwrap(np.arctan2(chord[:, 0], chord[:, 1]))
-    floor = np.stack([positions[:, 0], np.zeros(len(grid)), positions[:, 1]], axis=-1)
-    return Course(grid, speeds, floor, headings, np.gradient(headings, grid))
+    return np.concatenate([[0.0], np.cumsum(np.linalg.norm(np.diff(line, axis=0), axis=1))]), line
 
 
 def _along(lengths: Array, line: Array, distance: Array) -> Float[Array, "n 2"]:
