@@ -37,6 +37,7 @@ from poise.types import Array, Progress, silent
 CHANGE = 0.03  # radians: typical change of a joint of metric one
 ROOT_VARIANCE = 0.01  # square metres, of the root against square radians of the legs
 _NEAR_ZERO = 0.05  # of stature: a floor this close to height 0 is at 0
+_AT_ONCE = 32  # frames that are solved together
 _TOLERANCE = 1e-5  # metres or radians: frames that differ by more look unsteady at high frame rates
 
 
@@ -94,12 +95,16 @@ def following(
     """The motion with every frame changed as little, in this metric, as its constraints allow."""
     space = PoseSpace(motion.skeleton)
     poses = space.q_from_frames(motion.root_positions, motion.rotations)
-    near = WindowGaussian(0, poses, CHANGE**-2 / np.maximum(metric, 1.0 / HELD))
-    found = solve_terms(
-        None, [constraints(frame) for frame in range(len(poses))], [near], Unknowns(poses), fps=motion.fps,
-        space=space, settings=Settings(tolerance=_TOLERANCE), progress=progress,
-    )  # fmt: skip
-    roots, quaternions = space.frames_from_q(np.stack([solution.q for solution in found.solutions]))
+    for first in range(0, len(poses), _AT_ONCE):  # no term couples frames, and their matrices are large
+        part = poses[first : first + _AT_ONCE]
+        near = WindowGaussian(0, part, CHANGE**-2 / np.maximum(metric, 1.0 / HELD))
+        found = solve_terms(
+            None, [constraints(first + frame) for frame in range(len(part))], [near], Unknowns(part), fps=motion.fps,
+            space=space, settings=Settings(tolerance=_TOLERANCE),
+        )  # fmt: skip
+        part[:] = [solution.q for solution in found.solutions]
+        progress(first + len(part), len(poses))
+    roots, quaternions = space.frames_from_q(poses)
     return motion.with_frames(roots, rotations.continuous(quaternions))
 
 
