@@ -15,6 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import msgspec
@@ -120,19 +121,16 @@ class Sessions:
             self._sessions.pop(token).close()
 
 
-class Workers(ThreadPoolExecutor):
-    """The threads that answer all pages, and turns in order: as many as there are threads."""
-
-    def __init__(self, count: int) -> None:
-        super().__init__(count, thread_name_prefix="poise-solver")
-        self.turns = asyncio.Semaphore(count)
-
-
 class Connection:
     """A page that talks to its session."""
 
     def __init__(
-        self, socket: WebSocket, sessions: Sessions, workers: Workers, *, preparing: Pace | None = None
+        self,
+        socket: WebSocket,
+        sessions: Sessions,
+        workers: ThreadPoolExecutor,
+        *,
+        preparing: Pace | None = None,
     ) -> None:
         self._socket, self._sessions, self._workers = socket, sessions, workers
         self._preparing = preparing
@@ -292,17 +290,18 @@ class Connection:
     async def _answer(self, session: Session) -> None:
         while True:
             await self._inbox.arrived()
-            # The newest of a gesture is taken when it can be answered, not before.
-            async with self._workers.turns:
-                message = await self._inbox.take()
-                try:
-                    await self._in_worker(session, partial(session.answer, message))
-                except PoiseError as error:
-                    self.say(_refusal(str(error), message))
-                except Exception:
-                    _LOG.exception("while answering %s", _tag(message))
-                    words = "something went wrong in the studio; the terminal it runs in says what"
-                    self.say(_refusal(words, message))
+            await self._in_worker(session, partial(self._next_answer, session))
+
+    def _next_answer(self, session: Session) -> Answer:
+        message = self._inbox.take()  # by the thread that answers it, so that it is the newest of its gesture
+        try:
+            return session.answer(message)
+        except PoiseError as error:
+            return [_refusal(str(error), message)]
+        except Exception:
+            _LOG.exception("while answering %s", _tag(message))
+            words = "something went wrong in the studio; the terminal it runs in says what"
+            return [_refusal(words, message)]
 
     async def _send(self) -> None:
         while True:
@@ -346,12 +345,12 @@ class CrowdedError(PoiseError):
 
 
 class Inbox:
-    """Messages of a session that are not yet answered; used by one event loop."""
+    """Messages of a session that are not yet answered: an event loop puts them in, a thread takes them out."""
 
     def __init__(self) -> None:
         self._waiting: deque[tuple[messages.ClientMessage, int]] = deque()
         self._bytes = 0
-        self._arrived = asyncio.Event()
+        self._arrived, self._lock = asyncio.Event(), Lock()
         self.dropped = 0
 
     def __len__(self) -> int:
@@ -359,13 +358,14 @@ class Inbox:
 
     def put(self, message: messages.ClientMessage, size: int = 0) -> None:
         """Add a message of this size; it replaces the previous one if that is a moment of the same gesture."""
-        if self._waiting and _supersedes(message, self._waiting[-1][0]):
-            self._bytes -= self._waiting.pop()[1]
-            self.dropped += 1
-        elif len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
-            raise CrowdedError(f"{len(self._waiting)} messages are already waiting; this one was dropped")
-        self._waiting.append((message, size))
-        self._bytes += size
+        with self._lock:
+            if self._waiting and _supersedes(message, self._waiting[-1][0]):
+                self._bytes -= self._waiting.pop()[1]
+                self.dropped += 1
+            elif len(self._waiting) >= MOST_WAITING or self._bytes + size > MOST_BYTES:
+                raise CrowdedError(f"{len(self._waiting)} messages are already waiting; this one was dropped")
+            self._waiting.append((message, size))
+            self._bytes += size
         self._arrived.set()
 
     async def arrived(self) -> None:
@@ -374,11 +374,11 @@ class Inbox:
             self._arrived.clear()
             await self._arrived.wait()
 
-    async def take(self) -> messages.ClientMessage:
-        """The next message, once there is one."""
-        await self.arrived()
-        message, size = self._waiting.popleft()
-        self._bytes -= size
+    def take(self) -> messages.ClientMessage:
+        """The next message, of those that have arrived."""
+        with self._lock:
+            message, size = self._waiting.popleft()
+            self._bytes -= size
         return message
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncIterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager, suppress
 from os import cpu_count
 from pathlib import Path
@@ -21,7 +22,7 @@ from starlette.websockets import WebSocket
 
 from poise.apps.warm_up import Pace
 from poise.errors import PoiseError
-from poise.studio.connection import Connection, Sessions, Workers
+from poise.studio.connection import Connection, Sessions
 from poise.studio.listening import PageProtocol, PatientProtocol
 from poise.studio.memory import keep_trimmed
 from poise.studio.models import ModelStore
@@ -57,7 +58,7 @@ class Studio:
         self.preparing = preparing
         self.uploads = Uploads()
         self.sessions = Sessions(models, self.uploads, files)
-        self.workers = Workers(max(2, cpu_count() or 2))
+        self.workers = ThreadPoolExecutor(max(2, cpu_count() or 2), thread_name_prefix="poise-solver")
 
     def app(self) -> Starlette:
         """The application to serve."""
