@@ -10,7 +10,8 @@ memory answer every tenth query only.
 
 from __future__ import annotations
 
-import resource
+import math
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -203,7 +204,7 @@ def _measured(
                 "ms_max": float(1000 * seconds.max()),
                 "searched_everywhere": int(everywhere.sum()),
                 "frames": len(tally),
-                "peak_gb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e6,
+                "peak_gb": _peak_gigabytes(),
                 "prepared_s": prepared[method],
             }
         )
@@ -301,3 +302,13 @@ PROTOCOL = Protocol(
     methods=METHODS,
     Options=EveryFrame,
 )
+
+
+def _peak_gigabytes() -> float:
+    """The most memory that this process has used; unknown on Windows."""
+    try:
+        import resource
+    except ImportError:
+        return math.nan
+    in_bytes = 1 if sys.platform == "darwin" else 1024
+    return in_bytes * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1e9

@@ -25,7 +25,7 @@ import os, runpy, sys
 try:
     import resource
     resource.setrlimit(resource.RLIMIT_AS, (4 << 30, 4 << 30))
-except ImportError:
+except (ImportError, ValueError, OSError):  # Windows has no such limits, macOS not this one
     pass
 del sys.argv[0]
 sys.path.append(os.path.dirname(sys.argv[0]))
