@@ -38,7 +38,7 @@ check: browser lint types layers page-types examples docs fuzz-briefly ## format
 
 format: .venv/.dev ## format the code and mend what can be mended
 	$(BIN)/ruff format
-	$(BIN)/python tools/wrap_markdown.py *.md docs/*.md docs/*/*.md
+	$(BIN)/python tools/wrap_markdown.py *.md docs/*.md docs/*/*.md docs/*/*/*.md
 	$(BIN)/ruff check --fix
 
 lint: .venv/.dev ## check format and lint

@@ -70,7 +70,7 @@ def test_every_command_is_valid(page: Path) -> None:
 
 
 def test_commands_are_found() -> None:
-    assert len(_commands((ROOT / "docs" / "command-line.md").read_text("utf-8"))) > 80
+    assert len(_commands((ROOT / "docs" / "api" / "commands.md").read_text("utf-8"))) > 80
 
 
 def test_no_line_is_too_wide() -> None:

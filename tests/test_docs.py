@@ -19,7 +19,7 @@ DOCS = Path(__file__).parents[1] / "docs"
 
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_has_a_section(command: str) -> None:
-    page = (DOCS / "command-line.md").read_text(encoding="utf-8")
+    page = (DOCS / "api" / "commands.md").read_text(encoding="utf-8")
     assert f"\n## {command}\n" in page
     assert re.search(rf"^    poise {command}\b", page, flags=re.MULTILINE)
 
@@ -61,7 +61,7 @@ def _exists(name: str) -> bool:
     return True
 
 
-@pytest.mark.parametrize("page", ["notation.md", "architecture.md", "papers.md"])
+@pytest.mark.parametrize("page", ["notation.md", "architecture.md", "results/notes/papers.md"])
 def test_names_on_the_page_exist_in_the_code(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     named = set(re.findall(r"`([A-Za-z_]\w*(?:\.\w+)*)(?:\(\))?(?:\[[^`]*\])?`", text))
@@ -77,7 +77,7 @@ def test_every_command_on_the_page_of_papers_is_valid() -> None:
     from poise.evaluation.splits import SPLITS
     from poise.priors.dynamics.structure import MODELS
 
-    text = (DOCS / "papers.md").read_text(encoding="utf-8").replace("\\\n", "")
+    text = (DOCS / "results" / "notes" / "papers.md").read_text(encoding="utf-8").replace("\\\n", "")
     commands = {
         line.strip() for line in re.findall(r"^ {4}poise .*$|(?<=`)poise [^`]+(?=`)", text, re.MULTILINE)
     }
@@ -103,7 +103,7 @@ def test_every_room_is_described() -> None:
     assert listed[1].replace("\n", " ").split(", ") == rooms[::-1]
 
 
-@pytest.mark.parametrize("page", [path.name for path in sorted(DOCS.glob("*.md"))])
+@pytest.mark.parametrize("page", [str(path.relative_to(DOCS)) for path in sorted(DOCS.rglob("*.md"))])
 def test_code_on_the_page_uses_names_that_exist(page: str) -> None:
     text = (DOCS / page).read_text(encoding="utf-8")
     for line in re.findall(r"^ *((?:from poise[\w.]* )?import [\w, ]+)$", text, flags=re.MULTILINE):
