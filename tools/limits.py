@@ -3,9 +3,9 @@
     python tools/limits.py ../shared/mocap/cmu-all-30hz.npz.xz
 
 It writes `src/poise/skeleton/ranges.json` and the table of `docs/results/notes/joints.md`. A range is that of nine
-performers of ten, each without the half percent of frames at either end. Joint zeros were calibrated by hand for every performer:
-those of spine and neck are measured where a performer stands quietly. Frames in which a part is 40 degrees beyond
-what is published are mistakes of the solver of the markers, and left out.
+performers of ten, each without the half percent of frames at either end. Joint zeros were calibrated by hand for
+every performer: those of spine and neck are measured where a performer stands quietly. Frames in which a part is 40
+degrees beyond what is published are mistakes of the solver of the markers, and left out.
 """
 
 from __future__ import annotations
