@@ -12,6 +12,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -49,8 +50,13 @@ def main() -> None:
     print(
         f"{len(learned.roots)} frames of {len(known)} performers on {device}, {_elapsed():.0f} s", flush=True
     )
+    chosen_on = Sampler(frames_of(table, list(CHOICE), device), typical, device)
     trainer = Trainer(Sampler(learned, typical, device), options)
-    trainer.run()
+    trainer.run(
+        lambda network: checked(
+            network, chosen_on, argparse.Namespace(**vars(options) | {"windows": options.windows // 8})
+        )
+    )
     for name, people in (("strangers", strangers), ("choice", list(CHOICE)), ("known", known)):
         frames = frames_of(table, people, device)
         print(
@@ -96,8 +102,8 @@ class Trainer:
         self.place = self.rows.place.float()
         self.kept = options.out / "checkpoint.pt"
 
-    def run(self) -> None:
-        """All steps, or as many as fit into `--seconds`."""
+    def run(self, check: Callable[[Network], dict[str, list[float]]]) -> None:
+        """All steps, or as many as fit into `--seconds`; every `--check` steps, errors on performers held out."""
         options, shown = self.options, time.monotonic()
         if self.kept.exists():
             self._resume()
@@ -122,6 +128,8 @@ class Trainer:
                 parts += now
             self.step += 1
             self.begun = self.begun or _elapsed()
+            if options.check and self.step % options.check == 0:
+                print(self.step, json.dumps(check(self.average)), flush=True)
             if time.monotonic() - shown > options.show:
                 values = (parts / (self.step - since)).tolist()  # waits for the device
                 now_s = time.monotonic()
@@ -265,6 +273,12 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--decay", type=float, default=0.1)
     parser.add_argument("--dropped", type=float, default=0.05, help="share of values left out while training")
     parser.add_argument("--average", type=float, default=0.9995)
+    parser.add_argument(
+        "--check",
+        type=int,
+        default=0,
+        help="steps between measures on the performers that settings are chosen on",
+    )
     parser.add_argument("--show", type=float, default=10.0, help="seconds between lines")
     parser.add_argument(
         "--every", type=int, default=15, help="frames between the starts of windows that are checked"
