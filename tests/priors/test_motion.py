@@ -13,7 +13,7 @@ from poise.motion.world import joint_positions
 from poise.priors.motion import layout
 from poise.priors.motion.carrying import AT, Carrier, Change, Frames
 from poise.priors.motion.network import LONGEST, MotionWeights, evaluated, windows_of
-from poise.priors.motion.prior import MotionPrior
+from poise.priors.motion.prior import MotionPrior, interpolated
 from poise.priors.universal.body import typical_body
 from poise.priors.universal.network import shipped as universal
 from poise.skeleton.kinematics import world_transforms
@@ -113,6 +113,22 @@ def test_the_network_sees_frames_relative_to_each_other(weights: MotionWeights) 
     changed = inputs.copy()
     changed[-1] += 1.0
     assert np.abs(evaluated(weights, changed)[0] - first[0]).max() > 0.0
+
+
+def test_the_shipped_weights_know_how_people_walk(walk) -> None:
+    given = np.arange(len(walk)) % 15 == 0
+    given[-1] = True
+    at = np.flatnonzero(given)
+    straight = interpolated(Frames(walk.root_positions[at], walk.rotations[at]), at, len(walk))
+    found = MotionPrior(walk.skeleton).filled(walk, given)
+    true = joint_positions(walk)
+    errors = [
+        np.linalg.norm(joint_positions(one) - true, axis=-1)[~given].mean()
+        for one in (found.motion, walk.with_frames(*straight))
+    ]
+    assert errors[0] < 0.8 * errors[1]
+    both = (found.contacts > 0.5) & ~given[:, None]
+    assert 0.2 < both.mean() < 0.8  # one foot after the other
 
 
 def test_mistakes_are_explained(weights: MotionWeights, walk) -> None:

@@ -55,10 +55,7 @@ def shipped() -> MotionWeights:
     """The trained weights, read once; POISE_MOTION_WEIGHTS names another file."""
     path = Path(os.environ.get("POISE_MOTION_WEIGHTS", FILE))
     if not path.exists():
-        raise PoiseError(
-            f"the motion prior's weights are not part of this version of Poise: there is no {path}; "
-            "`make motion` in a checkout trains them from CMU's clips, and POISE_MOTION_WEIGHTS names another file"
-        )
+        raise PoiseError(f"the motion prior's weights are missing: there is no {path}; install Poise again")
     return from_arrays(*read_arrays(path, "motion"))
 
 
