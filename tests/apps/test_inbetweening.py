@@ -162,3 +162,23 @@ def test_the_protocol_measures_interpolation_and_keeps_keys(walk) -> None:
     assert by["interpolation", 10, 30]["mpjpe_cm"] == pytest.approx(by["interpolation", 1, 30]["mpjpe_cm"])
     assert by["hermite", 10, 5]["mpjpe_cm"] < by["interpolation", 10, 5]["mpjpe_cm"]
     assert max(row["key_mm"] for row in rows) < 1e-3
+
+
+def test_the_windows_of_lafan1_are_those_of_its_benchmark(tmp_path: Path) -> None:
+    for number, seconds in ((1, 4.0), (5, 5.0)):
+        performer.act("walk", seconds=seconds, fps=30.0, seed=number).save(
+            tmp_path / f"walk1_subject{number}.bvh"
+        )
+    request = protocol.Request(
+        "inbetween", methods=["interpolation"], options=protocol.InbetweenOptions(lafan1=tmp_path)
+    )
+    rows = protocol.PROTOCOL.run(request, lambda *_: None)
+    assert [(row["past"], row["between"]) for row in rows] == [
+        (p, b) for p in (10, 1) for b in (5, 15, 30, 45)
+    ]
+    frames = len(poise.read(tmp_path / "walk1_subject5.bvh"))
+    assert {row["windows"] for row in rows} == {len(range(0, frames - 65, 40))}
+    lost = [row["l2p"] for row in rows[:4]]
+    assert 0.0 < lost[0] < lost[1]
+    with pytest.raises(InvalidValueError, match="subject5"):
+        protocol.lafan1(tmp_path / "nothing")

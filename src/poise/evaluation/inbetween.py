@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Annotated
 
 import numpy as np
@@ -20,7 +21,7 @@ from jaxtyping import Bool, Float, Int
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.evaluation.animate import slow_accelerations
 from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
-from poise.evaluation.splits import Fold
+from poise.evaluation.splits import Fold, read_motion
 from poise.formats.tables import Range
 from poise.geometry import rotations
 from poise.motion.contacts import Contacts, foot_contacts, foot_slide
@@ -57,6 +58,9 @@ class InbetweenOptions(ProtocolOptions):
 
     stride: Annotated[int, Range(least=1), "test on every Nth window"] = 1
     past: Annotated[int, Range(least=0), "only the rows with so many past frames; 0: all rows"] = 0
+    lafan1: Annotated[
+        Path | None, "a folder with LAFAN1's BVH files: windows, statistics and joints of its benchmark"
+    ] = None
 
 
 @dataclass(frozen=True)
@@ -121,6 +125,29 @@ class Window:
         for start in range(0, len(clip) - WINDOW + 1, APART * stride):
             part = slice(start, min(start + LONG, len(clip)))
             yield Window(clip[part], _part(contacts, part), moving, spread[moving])
+
+    @staticmethod
+    def of_lafan1(test: Sequence[Motion], train: Sequence[Motion], stride: int) -> list[list[Window]]:
+        """The windows of each test clip in LAFAN1's benchmark, with the deviations of its training windows."""
+        joints = np.flatnonzero(~test[0].skeleton.is_end_site)
+        seen = []
+        for clip in train:
+            places = joint_positions(clip)[:, joints]
+            ahead = rotations.rotate(clip.rotations[:, 0], np.array([0.0, 1.0, 0.0]))  # of LAFAN1's hips
+            turns = np.arctan2(ahead[:, 2], ahead[:, 0])
+            for start in range(0, len(clip) - 50, 20):
+                window = places[start : start + 50].copy()
+                window[..., [0, 2]] -= window[:, :1, [0, 2]].mean(axis=0)
+                about = np.array([0.0, turns[start + PAST[0] - 1], 0.0])
+                seen.append(rotations.rotate(rotations.quaternion_from_expmap(about), window))
+        spread = np.concatenate(seen).std(axis=0)
+        return [
+            [
+                Window(clip[start : start + 65], _part(contacts, slice(start, start + 65)), joints, spread)
+                for start in range(0, len(clip) - 65, 40 * stride)
+            ]
+            for clip, contacts in ((clip, foot_contacts(clip)) for clip in test)
+        ]
 
 
 def _part(contacts: Contacts, part: slice) -> Contacts:
@@ -205,12 +232,15 @@ def evaluate_inbetween(
     for name in names:
         if name not in METHODS:
             raise UnknownNameError("method", name, METHODS)
-    tasks = [task for task in TASKS if options.past in (0, task.past)]
+    tasks = [task for task in TASKS if options.past in (0, task.past) and not (options.lafan1 and task.every)]
     sums = {(name, task): Sums() for name in names for task in tasks}
     done, total = 0, len(names) * sum(len(fold.test) for fold in folds)
     for fold in folds:
         test = [resample(clip, FPS) for clip in fold.test]
-        windows = [list(Window.all_of(clip, test, options.stride)) for clip in test]
+        if options.lafan1:
+            windows = Window.of_lafan1(test, fold.train, options.stride)
+        else:
+            windows = [list(Window.all_of(clip, test, options.stride)) for clip in test]
         for name in names:
             answer_on = METHODS[name](fold)
             for clip, starts in zip(test, windows, strict=True):
@@ -353,9 +383,24 @@ METHODS: dict[str, Callable[[Fold], Callable[[Skeleton], Answer]]] = {
 USUAL = ("interpolation", "hermite", "motion")
 
 
+def lafan1(folder: Path) -> Fold:
+    """LAFAN1's benchmark: subjects 1 to 4 for training, subject 5 for testing."""
+    files = sorted(folder.glob("*_subject[1-5].bvh"))
+    train, test = (
+        tuple(read_motion(file) for file in files if file.stem.endswith("5") == last)
+        for last in (False, True)
+    )
+    if not (train and test):
+        raise InvalidValueError(
+            f"{folder} has no files such as walk1_subject5.bvh of training and test subjects"
+        )
+    return Fold(train, test)
+
+
 def _run(request: Request, progress: NamedProgress) -> list[Row]:
     options, methods = request.options, request.methods
-    return evaluate_inbetween(request.folds(), methods=methods, options=options, progress=progress)
+    folds = [lafan1(options.lafan1)] if options.lafan1 else request.folds()
+    return evaluate_inbetween(folds, methods=methods, options=options, progress=progress)
 
 
 PROTOCOL = Protocol(
