@@ -11,8 +11,10 @@ import pytest
 
 from bodies import person
 from poise.apps import serving
+from poise.priors.motion import following
 from poise.skeleton import Pose, Skeleton
 from running_server import served
+from small_motion import small_weights
 
 
 def bones_of(skeleton: Skeleton) -> list[dict[str, object]]:
@@ -49,6 +51,24 @@ def test_a_character_is_posed_over_the_socket() -> None:
     np.testing.assert_allclose(place, hand, atol=2e-3)
     assert posed["far"]["left_hand"] < 2e-3
     assert "nonsense" in wrong["error"]
+
+
+def test_a_character_follows_trackers(monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = small_weights()
+    monkeypatch.setattr(following, "shipped", lambda: weights)
+    skeleton, character = person(), serving.ServedCharacter()
+    head = {"head": [0.0, 1.5, 0.0, 1.0, 0.0, 0.0, 0.0]}
+    assert "send its bones first" in str(asked(character, track=head)["error"])
+    asked(character, open=bones_of(skeleton))
+    for number in range(3):
+        answer = asked(character, track=head, time=number / 30)
+    turns = np.array([answer["turns"][name] for name in skeleton.names])
+    pose = Pose(skeleton, answer["place"], turns)
+    np.testing.assert_allclose(pose.positions["head"], head["head"][:3], atol=2e-3)
+    assert answer["deviations"][skeleton.roles["head"]] == 0.0
+    assert answer["deviations"][skeleton.roles["left_hand"]] > 0.0
+    assert asked(character, track={}, time=9.0)["notes"] == ["no tracker was seen in the last seconds"]
+    assert "tracker" in str(asked(character, track={"tail": head["head"]})["error"])
 
 
 def test_bytes_that_are_not_text_lose_no_character_and_web_pages_get_no_answer() -> None:

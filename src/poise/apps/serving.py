@@ -4,6 +4,9 @@
 and returns its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ...}}` returns the position of the first
 joint and every joint's rotation (wxyz) relative to its parent and the rest pose. The same handles always give the same
 pose, that of `poise.pose`; `{"rest": true}` is answered and changes nothing. Errors are returned as `{"error": ...}`.
+
+`{"track": {"head": [x, y, z, w, x, y, z], ...}, "time": 1.25}` follows oriented trackers (`capture.trackers`), and also
+returns the deviation of every joint in metres; a tracker that is left out is not seen.
 """
 
 from __future__ import annotations
@@ -17,7 +20,8 @@ import numpy as np
 from msgspec import Meta
 
 from poise.bounds import FARTHEST
-from poise.errors import InvalidValueError, PoiseError
+from poise.capture.trackers import ALL, TrackerPerformance
+from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.motion.carrying import check_person
 from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
@@ -30,8 +34,10 @@ from poise.types import silent
 
 HOST, PORT = "127.0.0.1", 39550
 LONGEST = 4_000_000  # bytes per line
+LONGEST_TIME = 1e12  # seconds
 Coordinate = Annotated[float, Meta(ge=-FARTHEST, le=FARTHEST)]
 Place = tuple[Coordinate, Coordinate, Coordinate]
+Seven = tuple[Coordinate, Coordinate, Coordinate, Coordinate, Coordinate, Coordinate, Coordinate]
 Name = Annotated[str, Meta(max_length=200)]
 
 
@@ -48,6 +54,8 @@ class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
 
     open: Annotated[list[ServedBone], Meta(max_length=2000)] | None = None
     pose: Annotated[dict[Name, Place], Meta(max_length=200)] | None = None
+    track: Annotated[dict[Name, Seven], Meta(max_length=200)] | None = None
+    time: Annotated[float, Meta(ge=-LONGEST_TIME, le=LONGEST_TIME)] | None = None
     rest: bool = False
 
 
@@ -55,6 +63,8 @@ class ServedCharacter:
     """One client's character."""
 
     def __init__(self) -> None:
+        self._skeleton: Skeleton | None = None
+        self._tracking: TrackerPerformance | None = None
         self._posture: Posture | None = None
         self._manner = Manner()
 
@@ -68,8 +78,11 @@ class ServedCharacter:
                 return {}
             if asked.pose:
                 return self._pose(asked.pose)
+            if asked.track is not None:
+                return self._track(asked.track, asked.time)
             raise InvalidValueError(
-                "expected a line with open (bones), pose (positions by handle) or rest (true)"
+                "expected a line with open (bones), pose (positions by handle), track (positions and rotations by "
+                "role) or rest (true)"
             )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PoiseError) as error:
             return {"error": str(error)}
@@ -77,7 +90,7 @@ class ServedCharacter:
     def _open(self, bones: list[ServedBone]) -> dict[str, Any]:
         skeleton = below_pelvis(skeleton_of(bones))
         check_person(Motion.of_poses([Pose.rest(skeleton)]), what="the armature")
-        self._posture = Posture(UniversalPrior(skeleton))
+        self._posture, self._skeleton, self._tracking = Posture(UniversalPrior(skeleton)), skeleton, None
         heading = heading_of(Pose.rest(skeleton))
         x, _, z = (0.0, 0.0, 1.0) if heading is None else np.round(heading, 3).tolist()
         self._manner = Manner(heading=(x, 0.0, z))  # as the character stands in its scene
@@ -88,12 +101,30 @@ class ServedCharacter:
             raise InvalidValueError("no character is open; send its bones first")
         asked = [Position(name, place) for name, place in places.items()]
         pose = self._posture.solve(asked, self._manner).pose
-        turns = dict(zip(pose.skeleton.names, np.round(pose.rotations, 7).tolist(), strict=True))
         gaps = {
             name: np.linalg.norm(pose.positions[name] - np.array(place)) for name, place in places.items()
         }
         far = {name: round(float(gap), 4) for name, gap in gaps.items()}
-        return {"place": pose.root_position.tolist(), "turns": turns, "far": far}
+        return shown(pose) | {"far": far}
+
+    def _track(self, seen: dict[str, Seven], at: float | None) -> dict[str, Any]:
+        if self._skeleton is None:
+            raise InvalidValueError("no character is open; send its bones first")
+        if self._tracking is None:
+            worn = [role for role in self._skeleton.roles if role in ALL or role in seen]
+            self._tracking = TrackerPerformance(worn, skeleton=self._skeleton)
+        names = self._tracking.names
+        if unknown := [name for name in seen if name not in names]:
+            raise UnknownNameError("tracker", unknown[0], names)
+        frame = self._tracking.step(np.array([seen.get(name, (np.nan,) * 7) for name in names]), at=at)
+        deviations = {name: None if np.isnan(one) else round(one, 4) for name, one in frame.deviation.items()}
+        return shown(frame.pose) | {"deviations": deviations, "notes": list(frame.notes)}
+
+
+def shown(pose: Pose) -> dict[str, Any]:
+    """A pose as its first joint's position and all joints' rotations."""
+    turns = dict(zip(pose.skeleton.names, np.round(pose.rotations, 7).tolist(), strict=True))
+    return {"place": pose.root_position.tolist(), "turns": turns}
 
 
 def skeleton_of(bones: list[ServedBone]) -> Skeleton:

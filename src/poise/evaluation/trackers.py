@@ -2,7 +2,7 @@
 
 Head and hands are given, then the feet too, then the pelvis too, as positions and rotations. Metrics are those of
 AvatarPoser (Jiang et al. 2022): MPJRE, MPJPE and MPJVE. In a second run, one tracker after the other is lost for some
-time, and the frames of the loss are compared with the same frames without it.
+time, and the frames of the loss are compared with the same frames without it. A stretch's first frames are only seen.
 """
 
 from __future__ import annotations
@@ -49,8 +49,11 @@ WIDE = 2.7955  # deviations per axis: the radius of a 95 % region in three dimen
 FEET = ("left_foot", "right_foot", "left_toes", "right_toes")
 SPLIT_FILE = "trackers-split.tsv"
 
-Step = Callable[[Array, Array], tuple[Solution, Array]]
-"""From positions and rotations of the trackers (NaN if lost) to a pose, and the radii of the joints' 95 % regions."""
+Step = Callable[[Array, bool], tuple[Solution, Array] | None]
+"""From positions and rotations of the trackers (NaN if lost) to a pose, and the radii of the joints' 95 % regions.
+
+Frames that are not wanted are only seen.
+"""
 
 
 @dataclass(frozen=True)
@@ -114,20 +117,19 @@ class Stretch:
             yield Stretch(part, places, rotations.quaternion_from_matrix(axes), moving)
 
     def run(self, step: Step, roles: Sequence[str], lost: Bool[Array, "frames trackers"]) -> Tracked:
-        """All frames."""
+        """The frames after the first ones, which are only seen, and up to the end of a loss."""
         at = [self.motion.skeleton.index(role) for role in roles]
         poses, regions, seconds = [], [], []
-        for number in range(len(self.motion)):
-            gone = lost[number][:, None]
-            places = np.where(gone, np.nan, self.places[number, at])
-            turns = np.where(gone, np.nan, self.turns[number, at])
+        for number, gone in enumerate(lost):
+            values = np.concatenate([self.places[number, at], self.turns[number, at]], axis=-1)
             begun = time.process_time()
-            solution, radii = step(places, turns)
-            seconds.append(time.process_time() - begun)
-            poses.append(solution.pose)
-            regions.append(radii)
-        found = Motion.of_poses(poses, fps=FPS)
-        return Tracked(found, joint_transforms(found)[0], np.stack(regions), np.array(seconds))
+            found = step(np.where(gone[:, None], np.nan, values), number >= WARM)
+            if found is not None:
+                seconds.append(time.process_time() - begun)
+                poses.append(found[0].pose)
+                regions.append(found[1])
+        motion = Motion.of_poses(poses, fps=FPS)
+        return Tracked(motion, joint_transforms(motion)[0], np.stack(regions), np.array(seconds))
 
 
 @dataclass(frozen=True, eq=False)
@@ -182,32 +184,28 @@ def _add(
     options: TrackersOptions,
 ) -> None:  # fmt: skip
     """Add a stretch, without and with a loss; `number` chooses the tracker that is lost."""
+    end = LOST + round(options.dropout * FPS)
     none = np.zeros((STRETCH, len(roles)), dtype=np.bool_)
-    some, end = none.copy(), LOST + round(options.dropout * FPS)
-    some[LOST:end, number % len(roles)] = True
+    some = none[:end].copy()
+    some[LOST:, number % len(roles)] = True
     kept, lost = (stretch.run(make(roles), roles, gone) for gone in (none, some))
-    true, moving, counted = stretch.motion, stretch.moving, slice(WARM, None)
-    off = kept.places - stretch.places
-    gaps = np.linalg.norm(off[:, moving], axis=-1)
-    turned = rotations.geodesic_distance(kept.motion.rotations, true.rotations)[:, moving[1:]]
-    feet = [true.skeleton.index(role) for role in FEET if role in true.skeleton.roles]
-    shakes = [
-        np.linalg.norm(np.diff(one[counted, moving], n=2, axis=0), axis=-1)
-        for one in (kept.places, stretch.places)
-    ]
-    at = [true.skeleton.index(role) for role in roles]
-    free = np.setdiff1d(moving, at)
-    radii = kept.radii[counted][:, free]
+    skeleton, moving, places = stretch.motion.skeleton, stretch.moving, stretch.places[WARM:]
+    off = kept.places - places
+    gaps = np.linalg.norm(off, axis=-1)
+    turned = rotations.geodesic_distance(kept.motion.rotations, stretch.motion.rotations[WARM:])
+    feet, at = ([skeleton.index(role) for role in those if role in skeleton.roles] for those in (FEET, roles))
+    shakes = [np.linalg.norm(np.diff(one[:, moving], n=2, axis=0), axis=-1) for one in (kept.places, places)]
+    gone = slice(LOST - WARM, end - WARM)
     sums.add(
-        place=gaps[counted], turn=turned[counted],
-        speed=FPS * np.linalg.norm(np.diff(off[counted, moving], axis=0), axis=-1),
-        feet=np.linalg.norm(off[counted, feet], axis=-1), missed=np.linalg.norm(off[counted, at], axis=-1),
-        shake=shakes[0], true_shake=shakes[1], seconds=kept.seconds[counted],
-        lost=np.linalg.norm(lost.places - stretch.places, axis=-1)[LOST:end, moving], kept=gaps[LOST:end],
+        place=gaps[:, moving], turn=turned[:, moving[1:]], feet=gaps[:, feet], missed=gaps[:, at],
+        speed=FPS * np.linalg.norm(np.diff(off[:, moving], axis=0), axis=-1),
+        shake=shakes[0], true_shake=shakes[1], seconds=kept.seconds, kept=gaps[gone, moving],
+        lost=np.linalg.norm(lost.places - places[: len(lost.places)], axis=-1)[gone, moving],
     )  # fmt: skip
-    if np.isfinite(radii).any():
-        inside = np.linalg.norm(off[counted][:, free], axis=-1) <= radii
-        sums.add(inside=inside[np.isfinite(radii)])
+    free = np.setdiff1d(moving, at)
+    radii, claimed = kept.radii[:, free], np.isfinite(kept.radii[:, free])
+    if claimed.any():
+        sums.add(inside=(gaps[:, free] <= radii)[claimed])
 
 
 def _motion(_: Fold) -> Callable[[Skeleton, Sequence[str]], Step]:
@@ -217,8 +215,11 @@ def _motion(_: Fold) -> Callable[[Skeleton, Sequence[str]], Step]:
         own = dict.fromkeys(roles, JOINT)
         performance = TrackerPerformance(roles, skeleton=skeleton, fps=FPS, mounts=own)
 
-        def step(places: Array, turns: Array) -> tuple[Solution, Array]:
-            frame = performance.step(np.concatenate([places, turns], axis=1))
+        def step(values: Array, wanted: bool) -> tuple[Solution, Array] | None:
+            if not wanted:
+                performance.observe(values)
+                return None
+            frame = performance.step(values)
             return frame, WIDE * frame.deviations
 
         return step
@@ -237,10 +238,12 @@ def _per_frame(
         model = known[body] = known.get(body) or learn(fold, skeleton)
         follower = Follower(partial(Solver, model))
 
-        def step(places: Array, turns: Array) -> tuple[Solution, Array]:
+        def step(values: Array, wanted: bool) -> tuple[Solution, Array] | None:
+            if not wanted:
+                return None
             asked: list[Constraint] = []
-            for k in np.flatnonzero(np.isfinite(places).all(axis=1)).tolist():
-                asked += [Position(roles[k], places[k], priority=1), Orientation(roles[k], turns[k])]
+            for k in np.flatnonzero(np.isfinite(values).all(axis=1)).tolist():
+                asked += [Position(roles[k], values[k, :3], priority=1), Orientation(roles[k], values[k, 3:])]
             solution = follower.step(asked)
             if solution.posterior_of is None:
                 return solution, np.full(len(skeleton), np.nan)
