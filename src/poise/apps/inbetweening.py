@@ -285,10 +285,10 @@ def _solved(keys: Sequence[PoseKey], prior: UniversalPrior) -> list[tuple[PoseKe
         if key.walk:
             begun = key.time + key.hold
             found += [(PoseKey(begun + t, p), p) for t, p in key.walk.landings(prior.space.skeleton)]
-    for (key, _), (after, _) in pairwise(found):
-        if after.time <= key.time:
+    for (earlier, _), (later, _) in pairwise(found):
+        if later.time <= earlier.time:
             raise InvalidValueError(
-                f"the walk before the key at {after.time:g} s ends at {key.time:.2f} s; "
+                f"the walk before the key at {later.time:g} s ends at {earlier.time:.2f} s; "
                 "give that key a later time, or the walk a higher speed"
             )
     return found
