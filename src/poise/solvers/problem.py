@@ -298,8 +298,10 @@ class Problem:
         Without a prior to weigh them, soft constraints may be included with `soft_too`, below all hard ones. It goes
         on until they are met to a `share` of their tolerance.
         """
-        errors, settings = np.empty(len(self.rows)), self.settings_array.copy()
-        settings[core.TOLERANCE] *= share
+        errors, settings = np.empty(len(self.rows)), self.settings_array
+        if share != 1.0:
+            settings = settings.copy()
+            settings[core.TOLERANCE] *= share
         arguments = (
             q, self.body, self.blocks, self.rows, covariance, self.limits, settings, errors, soft_too,
         )  # fmt: skip

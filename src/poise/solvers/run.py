@@ -21,7 +21,7 @@ from jaxtyping import Float, Int
 
 from poise.compiled import compiled
 from poise.priors.forms import EXPECTED, FREE, FREE_ROOT, SEEN, Fixed, settled
-from poise.priors.predicting import ROUNDS, again, begin, in_root_frame
+from poise.priors.predicting import ROUNDS, Predicted, again, begin, in_root_frame
 from poise.priors.prior import Asked, Guide, Start, State, Steps
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -63,6 +63,7 @@ class Runner:
         self._on_the_way = False  # whether the last frame's state belongs to a pose further ahead
         self._usual = np.inf  # running mean loss of tracked frames whose targets moved by `MOVED` or more
         self.compiled = guide.predictor is not None and not problem.in_python
+        self._predicted = guide.blank() if self.compiled else None  # type: ignore[attr-defined]
         settings = problem.settings
         self._briefly = replace(settings, finish_steps=min(SHORT_FINISH, settings.finish_steps)).array()
 
@@ -190,10 +191,12 @@ class Runner:
         """Solve from those of the guide's starts that the smooth stage keeps distinct."""
         guide, plan, problem = self.guide, self.guide.plan, self.problem
         if self.compiled:
-            one, predicted = q[None].copy(), guide.blank()  # type: ignore[attr-defined]
-            found_of = solve_predicted(problem, guide, one, problem.floats[None], predicted)
-            (status,), (taken,), (left,) = found_of
-            return [Optimum(one[0], predicted, int(status), int(taken), left)]
+            assert self._predicted is not None
+            one = q[None].copy()
+            statuses, taken, left = solve_predicted(
+                problem, guide, one, problem.floats[None], self._predicted
+            )
+            return [Optimum(one[0], self._predicted, int(statuses[0]), int(taken[0]), left[0])]
         starts = guide.starts(q, problem.targets, free_root=problem.root == "solved")
         places = len(starts) * sum(map(sum, plan.smooth)) if guide.together > 0.0 else 0
         states = np.empty((places, np.size(guide.moving(starts[0].state)[1])))
@@ -297,7 +300,7 @@ def solve_predicted(
     guide: Guide,
     q: Float[Array, "poses size"],
     floats: Float[Array, "poses blocks parameters"],
-    predicted: Any,
+    predicted: Predicted,
 ) -> Outcome:
     """Move every q to its solution; return each status, step count and the remaining errors of its rows.
 
@@ -309,7 +312,7 @@ def solve_predicted(
     _solve_all(
         q, floats, problem.body, problem.integers, problem.rows, guide.predictor, problem.position_blocks,
         handles.joints, handles.offsets, problem.free, problem.limits, problem.settings.map_steps,
-        problem.settings_array, predicted, statuses, steps, errors,
+        problem.settings_array, *predicted, statuses, steps, errors,
     )  # fmt: skip
     return statuses, steps, errors
 
@@ -349,12 +352,20 @@ def _solve_all(
     limits: Array,
     map_steps: int,
     settings: Array,
-    predicted: Any,
+    mean: Array,
+    covariance: Array,
+    metric: Array,
+    rooted_at: Array,
+    kept: Array,
     statuses: Array,
     steps: Array,
     errors: Array,
 ) -> None:
-    """Solve poses one after the other: predict, solve, and predict again while a free root moves."""
+    """Solve poses one after the other: predict, solve, and predict again while a free root moves.
+
+    The arrays of the prediction come one by one: Numba takes microseconds to look at a tuple.
+    """
+    predicted = Predicted(mean, covariance, metric, rooted_at, kept)
     targets, state, trail = np.empty((len(joints), 3)), np.empty(0), np.empty((0, 0))
     root, maps = predicted.mean[:ROOT_SIZE], predicted.mean[ROOT_SIZE:]
     for i in range(len(q)):
