@@ -90,6 +90,18 @@ def test_a_window_is_the_same_at_any_rate_and_heading() -> None:
         np.testing.assert_allclose(rotations.rotate(turn, own) + shift, other, atol=5e-3)
 
 
+def test_the_network_is_asked_thirty_times_a_second_and_goes_on_between(monkeypatch) -> None:
+    fine, asked = performer.act("walk", seconds=1.0, seed=3, fps=90.0), list[int]()
+    ask = following.followed
+    monkeypatch.setattr(following, "followed", lambda *given: asked.append(1) or ask(*given))
+    performance, met = joints(HANDS, fine, 90.0), []
+    for values in worn(fine, HANDS)[:61]:
+        frame = performance.step(values)
+        met.append(np.linalg.norm(frame.markers - values[:, :3], axis=-1).max())
+    assert len(asked) == 21
+    assert max(met) < 2e-3
+
+
 def test_a_lost_tracker_is_expected_and_no_tracker_at_all_holds_the_pose(walk: Motion) -> None:
     performance, asked = joints(HANDS, walk), worn(walk, HANDS)
     asked[20:40, 2] = np.nan

@@ -19,6 +19,7 @@ from poise.capture.performance import FollowedFrames, PerformedFrame
 from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.motion.following import ROLES, FollowingGuide
+from poise.priors.motion.network import MotionWeights
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Skeleton
@@ -69,6 +70,7 @@ class TrackerPerformance(FollowedFrames):
         fps: float = 60.0,
         mounts: Mapping[str, Mount] | None = None,
         t_pose: bool = False,
+        weights: MotionWeights | None = None,
     ) -> None:
         """`trackers` are roles of joints, or labels with such roles.
 
@@ -90,7 +92,7 @@ class TrackerPerformance(FollowedFrames):
         self._known = [k for k, role in enumerate(self.roles) if role in ROLES]
         self._rows = [ROLES.index(self.roles[k]) for k in self._known]
         self._stands, self._mounts = t_pose, unmoved(self.space.skeleton, named) | dict(mounts or {})
-        self.guide = FollowingGuide(self.space)
+        self.guide = FollowingGuide(self.space, weights)
         self._follower = Follower(partial(Solver, self.prior, guide=self.guide))
         self.reset()
 

@@ -36,7 +36,8 @@ from poise.types import Array, Points, PoseVector
 ROLES = ("pelvis", "head", "left_hand", "right_hand", "left_foot", "right_foot")  # of HANDLES
 FRAMES = 48  # of a window
 PAUSE = 0.2  # seconds: between two moments farther apart nothing is known
-FORGETS = 5.0  # per second: how fast what the last answer lacked is forgotten
+FORGETS = 15.0  # per second: how fast what the last answer lacked is forgotten
+ASKED = 0.8 / RATE  # seconds from question to question, at least: moments may be early
 _AT = [JOINTS.index(name) for name in HANDLES]
 _TURNS = [AT.index(at) for at in _AT]
 _SAME = 1e-6  # seconds
@@ -91,10 +92,10 @@ class FollowingGuide(Guide):
     def expect(self) -> bool:
         """Expect a pose at the last moment; False if nothing was given in the moments before.
 
-        The network is asked 30 times a second; at other moments its last answer goes on.
+        The network is asked about 30 times a second; at other moments its last answer goes on.
         """
         at = self._moments[-1][0]
-        if self._answer is None or at - self._answer.at > 1.0 / RATE - _SAME:
+        if self._answer is None or at - self._answer.at > ASKED:
             seen = self._sampled()
             self._answer = self._asked(at, seen) if np.isfinite(seen).any() else None
         if self._answer is None:

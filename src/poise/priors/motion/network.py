@@ -45,7 +45,9 @@ class MotionWeights:
     last: tuple[Array, Array]
     typical: Float[Array, "bones"]  # lengths of the typical body's bones
     tempers: Float[Array, "kinds steps"]  # on deviations of roots, turns, points, by frames to a key
-    tracked: Float[Array, "kinds"]  # the same of the last frame under tracked points
+    tracked: Float[
+        Array, "counts"
+    ]  # on deviations of points under tracked points, by how many are seen, from one
     places: Float[Array, "turning 3"]  # deviations of positions over the training clips' windows, for L2P
     header: dict[str, Any]
 
@@ -75,7 +77,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> MotionWeigh
         last=layer("last"),
         typical=arrays["typical"],
         tempers=arrays.get("tempers", np.ones((3, 1))),
-        tracked=arrays.get("tracked", np.ones(3)),
+        tracked=arrays.get("tracked", np.ones(len(HANDLES))),
         places=arrays.get("places", np.zeros((0, 3))),
         header=header,
     )
@@ -164,7 +166,10 @@ def expected(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) ->
 def followed(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) -> ExpectedMotion:
     """The network's answer for the last two frames of one window, in which only handles are given; live, one call."""
     found = _window(timeline, slice(None), carrier, weights, mirrored=False)[-2:]
-    return _motion_of(found, np.tile(weights.tracked[:, None], len(found)))
+    factors = np.ones((3, len(found)))
+    seen = int(timeline.handles[-1, :, 0].sum())
+    factors[2] = weights.tracked[max(seen, 1) - 1]
+    return _motion_of(found, factors)
 
 
 def _motion_of(
