@@ -11,6 +11,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, fields
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -224,6 +225,7 @@ def skeleton_text(skeleton: Skeleton) -> str:
     return json.dumps(whole_skeleton)
 
 
+@lru_cache(maxsize=64)
 def skeleton_from_text(text: Any, path: Path) -> Skeleton:
     """Create the skeleton from JSON."""
     given = _parsed(text, record(_SKELETON), "a skeleton", path)

@@ -97,7 +97,7 @@ class Poses:
                 raise SkeletonError(
                     f"{motion.name or 'a clip'} has another skeleton than {motions[0].name or 'the first'}"
                 )
-        space = common_space(lambda: iter(motions))
+        space = common_space(motions, sum(len(motion) for motion in motions))
         blocks = list(_vectors(space, iter(motions)))
         q, again, names = np.concatenate(blocks), Counter[str](), list[str]()
         for name in (motion.name or "clip" for motion in motions):
@@ -113,12 +113,11 @@ class Poses:
         )
 
 
-def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
-    """Mean rotations of many clips, and the joints that move in any: two passes, one clip in memory at a time."""
-    total = sum(len(motion) for motion in motions())
-    stride = max(1, total // _SAMPLES)
+def common_space(motions: Iterable[Motion], frames: int) -> PoseSpace:
+    """Mean rotations of many clips with so many frames in all, and the joints that move in any."""
+    stride = max(1, frames // _SAMPLES)
     samples, first, turned, skeleton = [], None, None, None
-    for motion in motions():
+    for motion in motions:
         skeleton = skeleton or motion.skeleton
         first = motion.rotations[0] if first is None else first
         angles = rotations.geodesic_distance(motion.rotations, first).max(axis=0)
@@ -133,14 +132,19 @@ def common_space(motions: Callable[[], Iterator[Motion]]) -> PoseSpace:
 
 def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> str:
     """Write the frames of many clips to one file, one clip in memory at a time; return the file's SHA-256."""
-    space = common_space(motions)
     clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
     lengths = [length for _, _, length in clips]
-    frames, kind = sum(lengths), np.dtype(np.float32)
-    maps = (q[:, ROOT_SIZE:] for q in _vectors(space, motions()))
+    frames, kind, roots = sum(lengths), np.dtype(np.float32), list[Array]()
+    space = common_space(motions(), frames)
+
+    def maps() -> Iterator[Array]:
+        for q in _vectors(space, motions()):
+            roots.append(q[:, :ROOT_SIZE].copy())  # written next, without reading all clips again
+            yield q[:, ROOT_SIZE:]
+
     arrays: dict[str, Array | Stream] = {
-        "maps": ((frames, 3 * len(space.moving)), kind, maps),
-        "roots": ((frames, ROOT_SIZE), kind, (q[:, :ROOT_SIZE] for q in _vectors(space, motions()))),
+        "maps": ((frames, 3 * len(space.moving)), kind, maps()),
+        "roots": ((frames, ROOT_SIZE), kind, (block for block in roots)),
         "starts": np.cumsum([0, *lengths], dtype=np.int64),
         "rates": np.array([rate for _, rate, _ in clips], dtype=np.float64),
         "references": np.asarray(space.references),

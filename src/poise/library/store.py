@@ -6,7 +6,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
 
@@ -99,7 +99,7 @@ class Library:
 
     def canonical_motion(self, name: str) -> Motion:
         """A clip on the canonical skeleton."""
-        return self._canonical(self.catalogue.clip(name))
+        return self._canonical(self.catalogue.clip(name), self.skeleton)
 
     def search(self, words: Iterable[str] = (), *, performer: str = "") -> list[Clip]:
         """Clips whose name, tags, performer or source contain all the words."""
@@ -139,8 +139,9 @@ class Library:
         sound = self.sound
         if not sound:
             raise ParseError("all of its clips are damaged; build it again", path=self.folder)
-        header = {"clips": _fingerprint(sound)}
-        digest = write_poses(self._poses_file, lambda: map(self._canonical, sound), header=header)
+        header, skeleton = {"clips": _fingerprint(sound)}, self.skeleton
+        motions = partial(map, lambda clip: self._canonical(clip, skeleton), sound)
+        digest = write_poses(self._poses_file, motions, header=header)
         self.catalogue.poses_sha256 = digest
 
     @property
@@ -215,9 +216,8 @@ class Library:
     def _poses_file(self) -> Path:
         return self.folder / POSES_FILE
 
-    def _canonical(self, clip: Clip) -> Motion:
-        motion = read_clip(self.folder / clip.shard, self.skeleton, CANONICAL)
-        return replace(motion, name=clip.name)
+    def _canonical(self, clip: Clip, skeleton: Skeleton) -> Motion:
+        return replace(read_clip(self.folder / clip.shard, skeleton, CANONICAL), name=clip.name)
 
     def _is_current(self) -> bool:
         try:
