@@ -13,9 +13,13 @@ import pytest
 
 import poise
 from poise.apps.opensim import BodyAims, aims_of, fitted
+from poise.capture.marker_sets import of_model
+from poise.capture.matching import match, read_mapping
 from poise.errors import InvalidValueError, ParseError, SkeletonError
 from poise.formats import mot
+from poise.formats.mot import model_skeleton
 from poise.formats.osim import OsimModel, placed, read_model
+from poise.motion.virtual_markers import placed_spots, virtual_markers
 from poise.performer import act
 from poise.priors.terms import Unknowns
 from poise.solvers.sequence import SequenceSolver
@@ -290,3 +294,46 @@ def test_numbers_that_cannot_be_are_refused(model: Path, good: str, bad: str, wo
     model.write_text(model.read_text().replace(good, bad, 1))
     with pytest.raises(ParseError, match=words):
         read_model(model)
+
+
+WORN = {
+    "R.KNE": ("femur_r", "0 -0.41 0.06"), "L.KNE": ("femur_l", "0 -0.41 -0.06"), "L.HEE": ("talus_l", "-0.05 -0.03 0"),
+    "R.ASI": ("pelvis", "0.02 0.03 0.12"), "TOP": ("torso", "0.05 0.75 0"), "STRN": ("torso", "0.1 0.3 0"),
+    "R.WRA": ("hand_r", "0.02 0 0"), "GROUND": ("ground", "0 0 0"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "where", ["<body>{}</body>", "<socket_parent_frame>/bodyset/{}</socket_parent_frame>"]
+)
+def test_the_markers_of_a_model_are_a_marker_set(model: Path, where: str) -> None:
+    with pytest.raises(ParseError, match="the model has no markers"):
+        of_model(model)
+    markers = "".join(
+        f'<Marker name="{label}">{where.format(body)}<location>{place}</location></Marker>'
+        for label, (body, place) in WORN.items()
+    )
+    whole = f"<MarkerSet><objects>{markers}</objects></MarkerSet></Model>"
+    model.write_text(model.read_text().replace("</Model>", whole))
+    spots = of_model(model)
+    assert set(spots) == set(WORN) - {"GROUND"}
+    carriers = {label: spot.on[0] for label, spot in spots.items()}
+    assert carriers == {
+        "R.KNE": "right_thigh", "L.KNE": "left_thigh", "L.HEE": "left_foot", "R.ASI": "pelvis", "TOP": "head",
+        "STRN": "chest", "R.WRA": "right_hand",
+    }  # fmt: skip
+    assert spots["R.KNE"].part == pytest.approx(1.0)
+    assert spots["R.KNE"].skin[0] < -0.02
+    assert spots["L.KNE"].skin[0] == pytest.approx(-spots["R.KNE"].skin[0])
+    own = model_skeleton(read_model(model))  # on the model itself, every marker is where the model has it
+    heights = {label: handle.offset for label, handle in placed_spots(own, spots).items()}
+    up, forward = np.array(heights["R.KNE"]) @ np.array([[0, 1, 0], [1, 0, 0]]).T
+    assert (up, forward) == pytest.approx((-0.41, 0.0), abs=1e-6)
+    walk = act("walk", seconds=1.0, fps=30)
+    recording = virtual_markers(walk, placed_spots(walk.skeleton, spots, samples=walk.rotations))
+    found = match(recording, walk.skeleton, read_mapping(model), samples=walk.rotations, fewest=3)
+    assert list(found.layout) == list(recording.labels)
+    assert {found.layout[label].joint for label in ("R.KNE", "L.HEE")} == {
+        walk.skeleton.roles["right_thigh"], walk.skeleton.roles["left_foot"],
+    }  # fmt: skip
+    assert "R.KNE on right_thigh, as the mapping says" in found.matched

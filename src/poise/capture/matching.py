@@ -13,6 +13,8 @@ M17 = "right_hand"
 [colours]                 # for cameras: markers that are coloured; the others are bright
 LWRIST = "red"
 STICK = 0.33              # a hue
+
+An OpenSim model (`.osim`) serves as a mapping file, too: its markers are on the body as on the model.
 """
 
 from __future__ import annotations
@@ -26,14 +28,14 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.capture.calibration import FEWEST_MARKERS
-from poise.capture.marker_sets import computed_points, places_of, recognised, sites
+from poise.capture.marker_sets import computed_points, of_model, places_of, recognised, sites
 from poise.capture.sources import UNLABELLED, of_subject, picked, read_markers
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats.tables import Named, Read, read_declared
 from poise.geometry import rotations
 from poise.geometry.alignment import rigid_fit
 from poise.motion.markers import Markers
-from poise.motion.virtual_markers import OPTICAL_LABELS, optical_layout, placed_spots
+from poise.motion.virtual_markers import OPTICAL_LABELS, Spot, optical_layout, placed_spots
 from poise.priors.broad import BroadPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
@@ -70,8 +72,8 @@ SURE = 0.02  # metres: largest movement of a marker on its segment
 HONEST = 0.03  # metres, root mean square over all markers: above this the match is rejected
 FEWEST = 20  # smallest number of markers for a unique match
 
-Places = Mapping[str, Handle | str]
-"""Labels to names of places, or to points on joints."""
+Places = Mapping[str, Handle | Spot | str]
+"""Labels to names of places, to places of their own, or to points on joints."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,10 +110,14 @@ class _MappingFile:
     colours: dict[str, str | float] = field(default_factory=dict)
 
 
-def read_mapping(path: Path) -> dict[str, Handle | str]:
-    """Labels to names of places or, if the joint is given, to points on it."""
+def read_mapping(path: Path) -> dict[str, Handle | Spot | str]:
+    """Labels to names of places or, if the joint is given, to points on it; those of an OpenSim model to its places."""
+    if path.suffix.lower() == ".osim":
+        return dict(of_model(path))
     file = read_declared(_MappingFile, path)
-    named = {label: at if isinstance(at, str) else at.handle for label, at in file.markers.items()}
+    named: dict[str, Handle | Spot | str] = {
+        label: at if isinstance(at, str) else at.handle for label, at in file.markers.items()
+    }
     return named | {label: Handle(joint) for label, joint in file.joints.items()}
 
 
@@ -173,7 +179,7 @@ def match(
     computed = [label for label in computed_points(recording.labels) if label not in (mapping or {})]
     named = [one for one in recording.labels if not (one.startswith(UNLABELLED) or one in computed)]
     unlabelled = [k for k, label in enumerate(recording.labels) if label.startswith(UNLABELLED)]
-    given = dict(mapping or {})
+    given = {label: at for label, at in (mapping or {}).items() if label in named or not isinstance(at, Spot)}
     for label in given:
         if label not in named:
             raise UnknownNameError("marker (named in the mapping file)", label, named)
@@ -208,11 +214,14 @@ def _placed(mapping: Places, skeleton: Skeleton, samples: Array | None) -> dict[
         optical = optical_layout(skeleton, samples=samples)
         own_sites = {place: sites()[place] for place in others if place in sites()}
         optical |= placed_spots(skeleton, own_sites, samples=samples)
-    found = {}
+    spots_given = {label: place for label, place in mapping.items() if isinstance(place, Spot)}
+    found = placed_spots(skeleton, spots_given, samples=samples)
     for label, place in mapping.items():
         if isinstance(place, Handle):
             skeleton.index(place.joint)
             found[label] = place
+        elif isinstance(place, Spot):
+            continue
         elif place in own:
             found[label] = Handle(place)
         elif place in optical or place in _ON_SKIN:
@@ -280,7 +289,9 @@ def _in_words(
     same = [label for label, place in places.items() if label == place or label.upper() == place]
     words = [f"{len(same)} of {len(named)} markers by name"]
     words += [
-        f"{label} is {place}" if isinstance(place, str) else f"{label} on {place.joint}, as the mapping says"
+        f"{label} is {place}"
+        if isinstance(place, str)
+        else f"{label} on {place.joint if isinstance(place, Handle) else place.on[0]}, as the mapping says"
         for label, place in places.items()
         if label not in same
     ]

@@ -60,7 +60,10 @@ class MarkerOptions:
         Path | None, about("A model written by poise learn. Default: a style learned from the take.")
     ] = None
     subject: Annotated[str | None, about("The person, if labels have the prefixes of several people.")] = None
-    map: Annotated[Path | None, about("A mapping file from labels to markers or joints.")] = None
+    map: Annotated[
+        Path | None,
+        about("A mapping file from labels to markers or joints (.toml), or an OpenSim model (.osim)."),
+    ] = None
     units: Units = None
     up: Up = None
     report: Annotated[Path | None, about("Also draw gaps, fills and uncertainty (.png).")] = None

@@ -150,7 +150,9 @@ def perform(
     ] = None,
     *,
     output: OptionalOutput = None,
-    markers: Annotated[Path | None, about("A mapping file from labels to places.")] = None,
+    markers: Annotated[
+        Path | None, about("A mapping file from labels to places (.toml), or an OpenSim model (.osim).")
+    ] = None,
     calibrate: Annotated[
         tuple[Path, ...],
         about("A take whose first frame is a T-pose (or two: left, right); or a short motion."),

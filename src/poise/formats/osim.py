@@ -2,7 +2,7 @@
 
 OpenSim's own definitions (Delp et al. 2007; Seth et al. 2010 for CustomJoint): a joint rotates about up to three axes
 in turn and then translates along three, each by a function of one coordinate. Supported are the joints in `_SIMPLE`,
-CustomJoint, functions in `_CURVES`, and coordinates coupled to one other. Muscles, markers and masses are ignored.
+CustomJoint, functions in `_CURVES`, and coordinates coupled to one other. Muscles and masses are ignored.
 """
 
 from __future__ import annotations
@@ -106,6 +106,8 @@ class OsimModel:
     coordinates: tuple[OsimCoordinate, ...]
     couplings: dict[int, tuple[int, Curve]]
     """For a dependent coordinate: the one it depends on, and the function."""
+    markers: dict[str, tuple[int, Float[Array, "3"]]]
+    """By label, the body and the place in its frame."""
 
     @cached_property
     def free(self) -> list[int]:
@@ -136,7 +138,8 @@ class OsimModel:
             )
             for body, joint in enumerate(self.joints)
         )
-        return replace(self, joints=tuple(joints))
+        markers = {label: (body, place * factors[body]) for label, (body, place) in self.markers.items()}
+        return replace(self, joints=tuple(joints), markers=markers)
 
     @cached_property
     def axes(self) -> list[tuple[int, OsimAxis]]:
@@ -271,7 +274,17 @@ def _model(root: Element, file: Path) -> OsimModel:
         follower = names.index(_text(constraint, "dependent_coordinate_name"))
         function = _curve_in(constraint.find("coupled_coordinates_function"))
         couplings[follower] = names.index(leaders[0]), function
-    return OsimModel(file, tuple(order), tuple(joints), tuple(coordinates), couplings)
+    return OsimModel(file, tuple(order), tuple(joints), tuple(coordinates), couplings, _markers(root, order))
+
+
+def _markers(root: Element, bodies: list[str]) -> dict[str, tuple[int, Array]]:
+    """The markers on bodies, as OpenSim 4 has them, or OpenSim 3."""
+    found = {}
+    for one in root.iter("Marker"):
+        body = _last((one.findtext("socket_parent_frame") or one.findtext("body") or "").strip())
+        if body in bodies:
+            found[one.attrib["name"]] = bodies.index(body), _numbers(_text(one, "location"), 3)
+    return found
 
 
 def _hung(root: Element) -> dict[str, tuple[str, Array, Array, Element]]:

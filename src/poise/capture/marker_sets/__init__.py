@@ -3,13 +3,14 @@
 A set has the labels of sided markers (without L or R), of those in the middle, and of clusters, of which only the
 segment is known. A label is written without points, spaces, hyphens and underscores, in capitals. Its value is a place:
 a marker of the 41-marker set (without its side), a place of `sites.toml`, or for a cluster a role. `computed` and
-`axes` are patterns of points that are outputs of the set's model, not markers.
+`axes` are patterns of points that are outputs of the set's model, not markers. The set of any laboratory can be read
+from its OpenSim model, too (`of_model`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from functools import cache
@@ -17,10 +18,14 @@ from pathlib import Path
 
 from jaxtyping import Float
 
+from poise.errors import ParseError
+from poise.formats.mot import model_skeleton, roles_of
+from poise.formats.osim import placed, read_model
 from poise.formats.tables import read_declared
 from poise.motion.marker_names import known_marker
 from poise.motion.virtual_markers import Spot, on_both_sides
-from poise.skeleton.roles import SIDES
+from poise.skeleton.neutral import neutral_pose
+from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path
 from poise.types import Array
 
 FOLDER = Path(__file__).parent
@@ -129,6 +134,45 @@ def places_of(labels: Sequence[str]) -> tuple[dict[str, str], MarkerSet | None]:
         if place is not None and (loose or place not in found.values()):
             found[label] = place
     return found, best
+
+
+def of_model(file: Path) -> dict[str, Spot]:
+    """The markers of an OpenSim model by label: on a bone where they are on the model's, at distances of stature."""
+    model = read_model(file)
+    if not model.markers:
+        raise ParseError(
+            "the model has no markers; expected a MarkerSet with labels, bodies and locations", path=file
+        )
+    skeleton, roles, at = model_skeleton(model), roles_of(model), placed(model, model.defaults[None])
+    neutral, by_body = neutral_pose(skeleton), {body: role for role, body in roles.items()}
+    found = {}
+    for label, (body, place) in model.markers.items():
+        carrier = next(one for one in reversed(path(skeleton, 0, body)) if one in by_body)
+        way = at.centres[0, body] + at.turns[0, body] @ (place - model.joints[body].in_child[:3, 3])
+        way -= at.centres[0, carrier] if carrier else skeleton.offsets[0]  # the root is between the hips
+        point = neutral.positions[carrier] + neutral.world[carrier] @ way
+        first, last = _bone(by_body[carrier], skeleton.roles)
+        start, end = (neutral.positions[skeleton.index(role)] for role in (first, last))
+        bone = end - start
+        part = float((point - start) @ bone / max(float(bone @ bone), 1e-12)) if carrier else 0.5
+        on = [by_body[one] for one in reversed(path(skeleton, 0, carrier)) if one in by_body]
+        if by_body[carrier] == "chest" and part > 1.0:  # the head is part of the torso in many models
+            on, first, start, bone, part = ["head", *on], last, end, 0.0 * bone, 0.0
+        part = min(max(part, 0.0), 1.0)
+        x, y, z = ((point - start - part * bone) / skeleton.height).tolist()
+        found[label] = Spot(tuple(on), first, last, part, (x, y, z))
+    return found
+
+
+def _bone(role: str, roles: Container[str]) -> tuple[str, str]:
+    """The roles between which markers of a segment are measured."""
+    if role in ("pelvis", "chest"):
+        return ("left_thigh", "right_thigh") if role == "pelvis" else ("pelvis", "head")
+    side, _, part = role.partition("_")
+    for limb in (ARM_ROLES, LEG_ROLES):
+        if part in limb[:-1] and (end := f"{side}_{limb[limb.index(part) + 1]}") in roles:
+            return role, end
+    return role, role
 
 
 _SEGMENTS = {"pelvis", "chest", "head"} | {
