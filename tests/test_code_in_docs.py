@@ -46,6 +46,12 @@ walk = poise.read("walk.bvh")
 take = poise.virtual_markers(walk, marker_layout(walk.skeleton, WITH_HEAD))
 points = take.points[0]
 take.save("take.c3d")
+values = np.tile([0.0, 1.6, 0.0, 1.0, 0.0, 0.0, 0.0], (3, 1))
+values[1:, :3] = (0.7, 1.4, 0.0), (-0.7, 1.4, 0.0)
+""",
+    "onnx.md": """
+from poise.apps.exporting import universal_onnx
+universal_onnx(Path("universal.onnx"), None)
 """,
 }
 """What a page leaves to its reader, as code to run before its own."""
