@@ -24,6 +24,7 @@ Result = TypeVar("Result")
 
 PARENT_S = 1.0  # seconds between checks that the parent process is alive
 CONNECT_S = 30.0  # seconds: time-out for the connection to a scheduler
+CLUSTER_PAYS = 600  # clips of five seconds: with fewer, two workers take as much processor time as they save
 _TASKS_EACH, _MOST_A_TASK = 8, 32  # tasks for each worker of a cluster, and items in one
 
 

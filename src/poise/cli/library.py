@@ -58,12 +58,16 @@ def build(
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Take clips into a library, which is made if it is not there."""
-    from poise.engine import Engine
+    from poise.engine import CLUSTER_PAYS, Engine
 
     recipe = Recipe(mirrored, tuple(speeds or ()), performer, tuple(tags or ()), reading.given)
     with terminal.counting("taking in") as report:
         built = build_library(
             folder, sources, recipe=recipe, skeleton=skeleton, engine=Engine(jobs, scheduler), progress=report
+        )
+    if scheduler and len(built.added) < CLUSTER_PAYS:
+        terminal.note(
+            f"{len(built.added)} clips on a cluster: below {CLUSTER_PAYS}, one process is about as fast"
         )
     for source, reason in built.refused.items():
         terminal.warn(f"left out: {Path(source).name}: {reason}")
