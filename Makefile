@@ -159,11 +159,12 @@ nightly: test-all browser audit ## what is too slow for every change: all tests,
 EXTRAS := c3d,fbx,usd,lsl,plots,data,video,library,cluster,notebook
 PYTHONS := $(or $(PYTHON),python3)
 
-release: .venv/.dev page ## build the source archive and the wheel, page included, and try the wheel: make release PYTHONS="python3.11 python3.13"
+release: .venv/.dev page ## build the source archive and the wheels, page included, and try them: make release PYTHONS="python3.11 python3.13"
 	@test -e $(PAGE)/dist/index.html || { echo "release: the studio's page is not built (see above); a wheel without it is not a release" >&2; exit 1; }
-	rm -rf dist && $(BIN)/python -m hatchling build
+	rm -rf dist && $(BIN)/python -m hatchling build --target sdist
 	@tools/browser.sh
-	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/*.whl "$(EXTRAS)"; done
+	for python in $(PYTHONS); do PYTHON=$$python tools/wheels.sh; done
+	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/*-none-any.whl "$(EXTRAS)"; done
 	$(MAKE) addon sbom
 
 addon: .venv/.dev ## pack the add-on for Blender into dist/poise-blender.zip

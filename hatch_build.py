@@ -1,14 +1,21 @@
-"""The build hook: wheels and source archives carry the studio's page, built here if it is not there."""
+"""The build hook: wheels and source archives carry the studio's page, built here if it is not there.
+
+A wheel made with `POISE_KERNELS=FOLDER` (by tools/wheels.sh) also carries the compiled kernels of the installation in
+that folder, for its version of Python and its kind of machine.
+"""
 
 from __future__ import annotations
 
 import os
+import re
 import sys
+import sysconfig
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+KERNELS = "POISE_KERNELS"
 WITHOUT = "POISE_WITHOUT_PAGE"  # set it to build without the page, where neither Node nor a network is
 
 
@@ -21,8 +28,14 @@ class PageHook(BuildHookInterface):
         needed = self._is_wanted() and not page.is_current() and not page.has_node()
         return [_locked(Path(self.root))] if needed else []
 
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002 - as hatchling calls it
-        """Build the page before the files are packed."""
+    def initialize(self, version: str, build_data: dict[str, Any]) -> None:
+        """Build the page before the files are packed, and add ready kernels."""
+        if self.target_name == "wheel" and (installed := os.environ.get(KERNELS)):
+            kernels = sorted(Path(installed).glob("poise/**/__pycache__/*.nb[ic]"))
+            if not kernels:
+                sys.exit(f"\nPoise cannot be built with kernels: there are none below {installed}/poise.\n")
+            build_data["force_include"] |= {str(one): str(one.relative_to(installed)) for one in kernels}
+            build_data["pure_python"], build_data["tag"] = False, _tag()
         page = _page(self.root)
         if version == "editable" or not self._is_wanted() or page.is_current():
             return
@@ -45,6 +58,13 @@ def _page(root: str) -> Any:
     import page
 
     return page
+
+
+def _tag() -> str:
+    """The version of Python and the kind of machine that kernels serve: they call no library of the system."""
+    python = f"cp{sys.version_info.major}{sys.version_info.minor}"
+    machine = re.sub(r"[-.]", "_", sysconfig.get_platform())
+    return f"{python}-{python}-{machine.replace('linux_', 'manylinux_2_17_', 1)}"
 
 
 def _locked(root: Path) -> str:

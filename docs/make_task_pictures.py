@@ -26,7 +26,8 @@ from poise.solvers.constraints import Constraint, LookAt, Position
 from poise.solvers.solve import solve
 
 FILE = Path(__file__).parent / "images" / "tasks.webp"
-POSED = FILE.with_name("tasks-posed.webp")
+POSED, FRONT = FILE.with_name("tasks-posed.webp"), FILE.with_name("before-and-after.webp")
+SHOWN = ("lift", "sit", "kick", "wave", "climb")  # on the first page
 PRIORS = ("dls", "gaussian-100", "style", "local", "auto", "universal")
 CLIPS = ("02_01", "07_01", "14_02", "63_03", "124_01", "124_07", "06_14", "13_11", "02_07", "131_01")
 PANEL = (190, 230)
@@ -56,7 +57,9 @@ BEHIND: Place = (-0.8, 0.85, -1.0)  # what is looked at over the shoulder
 
 def main() -> None:
     posed_by_default().save(POSED, quality=80)
-    compared().save(FILE, quality=80)
+    page = compared()
+    page.save(FILE, quality=80)
+    before_and_after(page).save(FRONT, quality=85)
 
 
 def posed_by_default() -> Image.Image:
@@ -79,6 +82,17 @@ def compared() -> Image.Image:
     for number, row in enumerate(rows):
         page.paste(row, (0, sum(above.height for above in rows[:number])))
     return page
+
+
+def before_and_after(page: Image.Image) -> Image.Image:
+    """Of this page, some tasks without a prior, and below them with the universal one."""
+    width, height = page.width // len(PRIORS), page.height // len(TASKS)
+    front = Image.new("RGB", (width * len(SHOWN), 2 * height), "white")
+    for column, task in enumerate(SHOWN):
+        for row, prior in enumerate(("dls", "universal")):
+            left, top = width * PRIORS.index(prior), height * list(TASKS).index(task)
+            front.paste(page.crop((left, top, left + width, top + height)), (width * column, height * row))
+    return front
 
 
 def _clips() -> list[Motion]:

@@ -86,3 +86,23 @@ def test_node_from_pypi_is_needed_only_without_one(hook: Any, monkeypatch: pytes
     assert hook.dependencies() == [(ROOT / "requirements" / "node.txt").read_text().strip()]
     monkeypatch.setenv("POISE_WITHOUT_PAGE", "1")
     assert hook.dependencies() == []
+
+
+def test_a_wheel_may_bring_the_kernels_of_an_installation(
+    hook: Any, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("POISE_WITHOUT_PAGE", "1")
+    monkeypatch.setenv("POISE_KERNELS", str(tmp_path))
+    with pytest.raises(SystemExit, match="there are none below"):
+        hook.initialize("standard", {"force_include": {}})
+    kept = tmp_path / "poise" / "solvers" / "__pycache__"
+    kept.mkdir(parents=True)
+    for name in ("core.solve-46.py311.nbi", "core.solve-46.py311.1.nbc", "core.cpython-311.pyc"):
+        (kept / name).touch()
+    built: dict[str, Any] = {"force_include": {}}
+    hook.initialize("standard", built)
+    assert set(built["force_include"].values()) == {
+        f"poise/solvers/__pycache__/core.solve-46.py311.{end}" for end in ("nbi", "1.nbc")
+    }
+    assert not built["pure_python"]
+    assert built["tag"].startswith(f"cp{sys.version_info.major}{sys.version_info.minor}-")

@@ -2,6 +2,7 @@
 
 import os
 import pickle
+import shutil
 import subprocess
 import sys
 import time
@@ -111,3 +112,42 @@ def test_the_work_clock_stands_still_while_a_kernel_is_compiled() -> None:
     worked, waited = work_clock() - worked, time.perf_counter() - waited
     assert kernels_compiled() > before
     assert worked < 0.5 * waited
+
+
+SHIPPED = """\
+from poise.compiled import compiled, kernels_compiled
+
+
+@compiled
+def twice(x: float) -> float:
+    return 2 * x
+
+
+print(twice(1.5), kernels_compiled())
+"""
+
+
+def test_kernels_that_came_with_a_package_are_read_at_another_place_and_time(tmp_path: Path) -> None:
+    """As from a wheel that was unpacked into a folder that its user may not write."""
+    made, installed = tmp_path / "made", tmp_path / "installed"
+    for folder in (made, installed):
+        folder.mkdir()
+        (folder / "module.py").write_text(SHIPPED)
+    answer = [_run(made), _run(made)]
+    assert answer == ["3.0 1", "3.0 0"]
+    shutil.copytree(made / "__pycache__", installed / "__pycache__")
+    os.utime(installed / "module.py", (0, 0))
+    assert _run(installed, home=tmp_path) == "3.0 0"
+    (installed / "module.py").write_text(SHIPPED.replace("2 * x", "x + x"))
+    assert _run(installed, home=tmp_path) == "3.0 1"
+
+
+def _run(folder: Path, home: Path | None = None) -> str:
+    """What the module prints; with a `home`, kernels are kept there, as where the module's folder is read-only."""
+    here = (
+        {"XDG_CACHE_HOME": str(home), "NUMBA_CACHE_LOCATOR_CLASSES": "UserWideCacheLocator"} if home else {}
+    )
+    environment = {name: text for name, text in os.environ.items() if name != "NUMBA_CACHE_DIR"} | here
+    command = [sys.executable, "-c", "import module"]
+    ran = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=True)
+    return ran.stdout.strip()

@@ -3,6 +3,7 @@
 import ast
 import importlib.metadata
 import re
+import shlex
 import subprocess
 import sys
 from collections import Counter
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import poise
+from poise import errors
 from source_trees import SOURCE, source_trees
 
 HEAVY = {"matplotlib", "numba", "numpy", "PIL", "safetensors", "scipy"}
@@ -265,3 +267,13 @@ def test_poses_make_a_motion(walk: poise.Motion) -> None:
         poise.PoiseError, match="at least one pose, and all poses must have the same skeleton"
     ):
         poise.Motion.of_poses([])
+
+
+def test_a_wheel_names_the_packages_of_a_missing_extra(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """No index needs to have Poise for that."""
+    monkeypatch.setattr(errors, "__file__", str(tmp_path / "site-packages" / "poise" / "errors.py"))
+    said = errors.installing("c3d")
+    assert said.startswith("pip install '")
+    assert {"ezc3d", "c3d"} == {re.split(r"[<>=]", one)[0] for one in shlex.split(said)[2:]}

@@ -1,7 +1,12 @@
-"""Numba options of the compiled core, in one place."""
+"""Numba options of the compiled core, in one place, and where its kernels are kept.
+
+Kernels are made for x86-64-v3, so that they serve on every such processor, and are found by the content of their
+sources. A wheel may bring them ready (`make wheels`): they lie where Numba keeps kernels, in `__pycache__`.
+"""
 
 import hashlib
 import pickle
+import re
 import threading
 import time
 from collections.abc import Callable
@@ -10,16 +15,25 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
-from numba import njit, types
+from llvmlite import binding
+from numba import config, njit, types
 from numba.core import event
+from numba.core.caching import IndexDataCacheFile
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
+_COMPILED = re.compile(rb"poise\.compiled import|overload")
 _OPTIONS: dict[str, Any] = {
     "nogil": True,
     "error_model": "numpy",
     "no_cfunc_wrapper": True,  # nothing is called from C; without the wrapper, compiling is a tenth faster
 }
+
+
+V3 = "x86-64-v3"
+_V3_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
+if config.CPU_NAME is None and all(map(binding.get_host_cpu_features().get, _V3_FEATURES)):
+    config.CPU_NAME, config.CPU_FEATURES = V3, ""
 
 
 def compiled(function: Function) -> Function:
@@ -51,9 +65,12 @@ def _dispatcher(function: Function, options: dict[str, Any], *, cache: bool) -> 
     dispatcher: Any = njit(cache=cache, **_OPTIONS, **options)(function)
     _ignore_constants(dispatcher)
     if cache:
+        file = dispatcher._cache._cache_file
         _depend_on_callees(dispatcher, function)
-        _ignore_unreadable_index(dispatcher._cache._cache_file)
-        _name_by_content(dispatcher._cache._cache_file)
+        _ignore_unreadable_index(file)
+        _name_by_content(file)
+        if not config.CACHE_DIR:
+            _use_shipped(file, Path(function.__code__.co_filename).parent / "__pycache__")
     return cast(Function, dispatcher)
 
 
@@ -92,14 +109,20 @@ def _depend_on_callees(dispatcher: Any, function: Function) -> None:
 
 
 @cache
-def _stamp(folder: Path) -> list[tuple[str, int, int]]:
-    """Every module with compiled code in a folder, with its modification time and size."""
-    found = [
-        (path.name, path.stat())
-        for path in sorted(folder.rglob("*.py"))
-        if any(word in path.read_bytes() for word in (b"poise.compiled import", b"overload"))
-    ]
-    return [(name, one.st_mtime_ns, one.st_size) for name, one in found]
+def _stamp(folder: Path) -> str:
+    """A hash of every module with compiled code in a folder."""
+    sources = [path.read_bytes() for path in sorted(folder.rglob("*.py"))]
+    return hashlib.sha256(b"".join(filter(_COMPILED.search, sources))).hexdigest()
+
+
+def _use_shipped(file: Any, folder: Path) -> None:
+    """Read kernels beside the sources where the user's are kept elsewhere: an installed package may be read-only."""
+    if Path(file._cache_path) == folder:
+        return
+    shipped = IndexDataCacheFile(str(folder), file._index_name.removesuffix(".nbi"), file._source_stamp)
+    _ignore_unreadable_index(shipped)
+    load = file.load
+    file.load = lambda key: load(key) or shipped.load(key)
 
 
 def _ignore_unreadable_index(file: Any) -> None:

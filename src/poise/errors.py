@@ -2,6 +2,7 @@
 
 import difflib
 from collections.abc import Iterable
+from importlib.metadata import requires
 from pathlib import Path
 
 
@@ -51,7 +52,9 @@ class MissingExtraError(PoiseError):
 
 
 def installing(extra: str) -> str:
-    """The command that adds an extra to this installation: to a wheel by its name, to a checkout by its folder."""
+    """The command that adds an extra: to a checkout by its folder, to a wheel the packages, wherever it came from."""
     checkout = Path(__file__).resolve().parents[2]
-    is_checkout = (checkout / "pyproject.toml").is_file()
-    return f"pip install -e '{checkout}[{extra}]'" if is_checkout else f"pip install 'poise[{extra}]'"
+    if (checkout / "pyproject.toml").is_file():
+        return f"pip install -e '{checkout}[{extra}]'"
+    packages = [one.partition(";")[0].strip() for one in requires("poise") or () if f"'{extra}'" in one]
+    return " ".join(["pip install", *(f"'{package}'" for package in packages)])

@@ -33,6 +33,9 @@ KERNELS = {
 }
 """Each set of kernels, and the function that compiles it: `module:function`."""
 
+FIRST_POSE = ("kinematics", "pictures", "solver", "people")
+"""What `poise pose` needs, and the model that a new studio starts with. Wheels may bring these kernels ready."""
+
 SECONDS = {
     "kinematics": 3.4, "motion files": 1.0, "pictures": 2.0, "solver": 28.0, "people": 4.0,
     "style models": 9.0, "styles": 9.0, "sequences": 8.0, "libraries": 3.0, "cameras": 4.0,
