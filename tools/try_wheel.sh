@@ -9,7 +9,7 @@ wheel=$(realpath "$1")
 extras=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
 most_megabytes=18   # 7.6 of them are the networks that find people, 5.3 the motion prior, 2.2 the universal prior
-most_installed=420  # MB of Poise with the studio and all that it needs, without pip: 345 are llvmlite, SciPy and NumPy
+most_installed=435  # MB of Poise with the studio and all that it needs, without pip: 345 are llvmlite, SciPy and NumPy
 most_compiled=60    # MB that use adds: bytecode of the modules in use, and the kernels, all of them 30
 
 say() { printf '\033[1m%s\033[0m\n' "$*"; }
