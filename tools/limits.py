@@ -14,7 +14,9 @@ import itertools
 import json
 import sys
 from collections import defaultdict
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -33,6 +35,9 @@ MORE = 5.0  # degrees: a limit is the published range, extended by at most this 
 ZEROED = ("spine", "neck")
 CHAINS = {"spine": ("LowerBack", "Spine", "Spine1"), "neck": ("Neck", "Neck1", "Head")}
 KNEES = (0, 15, 30, 45, 60, 75, 90)
+ELEVATIONS = (-100, -80, -60, -40, -20, 0, 20, 40, 60)  # of the arm: it hangs at -90
+FEWEST = 200  # frames of a performer between two knots, and performers of whom so many are needed
+ENOUGH = 5
 LOADED = 40.0  # degrees that an ankle bends up under load with the knee bent
 Range = tuple[float, float]
 
@@ -63,6 +68,21 @@ GIVEN: dict[str, tuple[Range, Range, Range]] = {
     "toes": ((-75, 50), (-15, 15), (-15, 15)),
 }
 
+# Ends of ranges that depend on another angle of the same side: part, axis (0 left, 1 up, 2 forward), end, then the
+# angle and where it is measured; what is published there, or None for what recorded people reach. The hip's and the
+# knee's, whose muscles span both, and the spread of a bent hip, are from Kapandji (2010), "The physiology of the
+# joints", volume 2; an arm's twist and swing are learned (Wang et al. 1998, "Three-dimensional modelling of the motion
+# range of axial rotation of the upper arm", found a twist of 94 to 157 degrees in all).
+COUPLED: tuple[tuple[str, int, int, str, int, tuple[int, ...], tuple[float, ...] | None], ...] = (
+    ("thigh", 0, 0, "shin", 0, (0, 90), (-90, -120)),
+    ("shin", 0, 1, "thigh", 0, (-60, 0), (150, 125)),
+    ("thigh", 2, 1, "thigh", 0, (-70, -20), (70, 50)),
+    ("upper_arm", 0, 0, "upper_arm", 2, ELEVATIONS, None),
+    ("upper_arm", 0, 1, "upper_arm", 2, ELEVATIONS, None),
+    ("upper_arm", 1, 0, "upper_arm", 2, ELEVATIONS, None),
+    ("upper_arm", 1, 1, "upper_arm", 2, ELEVATIONS, None),
+)
+
 
 def main() -> None:
     table = read_table(Path(sys.argv[1]))
@@ -76,7 +96,14 @@ def main() -> None:
         }
         for part in (*PUBLISHED, "shoulder")
     }
-    coupled = {"knee": [knee + 7.5 for knee in KNEES[:-1]], "up": ankle_by_knee(found)}
+    coupled = [{"part": "foot", "axis": 0, "end": 0, "with": ["shin", 0], **ankle_by_knee(found)}]
+    for part, axis, end, other, across, at, published in COUPLED:
+        known = (
+            {"at": at, "reach": published}
+            if published
+            else reach_by(found, part, axis, end, other, across, at)
+        )
+        coupled.append({"part": part, "axis": axis, "end": end, "with": [other, across], **known})
     joints = shares(table)
     print(joints)
     header = {"database": DATABASE, "frames": len(table.rotations), "performers": len(set(table.performers))}
@@ -84,13 +111,15 @@ def main() -> None:
     lines = [f"  {json.dumps(part)}: {json.dumps(each)}" for part, each in parts.items()]
     text = ",\n".join(f"{json.dumps(key)}: {json.dumps(value)}" for key, value in header.items())
     text += (
-        f',\n"ankle_up_by_knee": {json.dumps(coupled)},\n"shares": {json.dumps(joints)},\n"parts": {{\n'
+        f',\n"shares": {json.dumps(joints)},\n"coupled": [\n  '
+        + ",\n  ".join(json.dumps(each) for each in coupled)
+        + '\n],\n"parts": {\n'
         + ",\n".join(lines)
         + "\n}"
     )
     (root / "src/poise/skeleton/ranges.json").write_text(f"{{\n{text}\n}}\n", "utf-8")
     print("\n".join(page_table(parts)))
-    print(coupled)
+    print("\n".join(coupled_table(coupled)))
 
 
 def angles_of(table: PoseTable) -> dict[str, dict[str, Array]]:
@@ -152,14 +181,38 @@ def learned_range(part: str, found: dict[str, Array]) -> list[list[float]]:
     return np.round(np.stack([lower, upper], axis=1)).tolist()
 
 
-def ankle_by_knee(found: dict[str, dict[str, Array]]) -> list[float]:
+def ankle_by_knee(found: dict[str, dict[str, Array]]) -> dict[str, list[float]]:
     """How far ankles bend up by the bend of the knee: the median performer's shares of what they reach at most."""
     performers, reached = of_performers("foot", found["foot"]), []
     for low, high in itertools.pairwise(KNEES):
         own = [angles[(knee >= low) & (knee < high), 0] for angles, knee in performers]
         reached.append(-float(np.median([np.percentile(each, ENDS[0]) for each in own if len(each) > 200])))
-    print("ankles", np.round(reached))
-    return np.round(np.maximum.accumulate(reached) / max(reached) * LOADED).tolist()
+    shares = np.maximum.accumulate(reached) / max(reached)
+    return {"at": [knee + 7.5 for knee in KNEES[:-1]], "reach": np.round(-LOADED * shares).tolist()}
+
+
+def reach_by(
+    found: dict[str, dict[str, Array]],
+    part: str,
+    axis: int,
+    end: int,
+    other: str,
+    across: int,
+    knots: Sequence[int],
+) -> dict[str, list[float]]:
+    """How far nine performers of ten reach between each two knots of another angle, and a little more."""
+    at, reach = list[float](), list[float]()
+    angles, whose, turned = found[part]["angles"], found[part]["who"], found[other]["angles"][:, across]
+    bounds = np.array([pair or (-180.0, 180.0) for pair in PUBLISHED[part]])
+    sound = np.all((angles > bounds[:, 0] - MISTAKE) & (angles < bounds[:, 1] + MISTAKE), axis=1)
+    for low, high in itertools.pairwise(knots):
+        here = sound & (turned >= low) & (turned < high)
+        own = [angles[here & (whose == who), axis] for who in np.unique(whose)]
+        ends = [np.percentile(each, ENDS[end]) for each in own if len(each) > FEWEST]
+        if len(ends) >= ENOUGH:
+            at.append((low + high) / 2)
+            reach.append(float(np.round(np.percentile(ends, PERFORMERS[end]) + MORE * (2 * end - 1))))
+    return {"at": at, "reach": reach}
 
 
 def shares(table: PoseTable) -> dict[str, list[list[float]]]:
@@ -209,6 +262,19 @@ def page_table(parts: dict[str, dict[str, object]]) -> list[str]:
             cells = [each[key][number] if each[key] else None for key in ("learned", "published", "limit")]  # type: ignore[index]
             words = [f"{cell[0]:.0f} to {cell[1]:.0f}" if cell else "" for cell in cells]
             rows.append(f"| {part.replace('_', ' ')} | {axis} | {' | '.join(words)} |")
+    return rows
+
+
+def coupled_table(coupled: list[dict[str, Any]]) -> list[str]:
+    rows = ["| part | axis | end | with | degrees there: reach |", "|---|---|---|---|---|"]
+    axes, ends = ("left", "up", "forward"), ("least", "most")
+    for each in coupled:
+        other, across = each["with"]
+        pairs = ", ".join(f"{at:.0f}: {to:.0f}" for at, to in zip(each["at"], each["reach"], strict=True))
+        part, other = (name.replace("_", " ") for name in (each["part"], other))
+        rows.append(
+            f"| {part} | {axes[each['axis']]} | {ends[each['end']]} | {other}, {axes[across]} | {pairs} |"
+        )
     return rows
 
 

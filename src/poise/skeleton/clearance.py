@@ -8,7 +8,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.compiled import compiled
-from poise.skeleton.roles import MAIN_ROLES, SIDES
+from poise.skeleton.roles import MAIN_ROLES, SIDES, path
 from poise.skeleton.skeleton import Skeleton, kept_for_body
 from poise.types import Array
 
@@ -37,6 +37,16 @@ def pairs_within(
     ends, touching = _pairs(skeleton)
     deep = _depths(ends, touching, positions[None])[:, 0].tolist()
     return [pair for pair, depth in zip(_PAIRS, deep, strict=True) if depth > -distance]
+
+
+def nearest_bone(skeleton: Skeleton, positions: Float[Array, "joints 3"], limb: str, part: str) -> str:
+    """The joint of the part's bone that is nearest to a limb: only a torso has several."""
+    if part != "torso":
+        return part
+    names, begins, ends = _trunk(skeleton)
+    here, there = (np.tile(positions[skeleton.index(role)], (len(names), 1)) for role in _LIMBS[limb])
+    tips = np.einsum("bj,jx->bx", ends, positions)
+    return names[int(apart(here, there, positions[begins], tips).argmin())]
 
 
 def between(skeleton: Skeleton, a: str, b: str) -> float:
@@ -100,6 +110,19 @@ def _depths(ends: Array, touching: Array, positions: Array) -> Array:
 
 def _radius(segment: str) -> float:
     return _RADII[segment.split("_")[-1]]
+
+
+@kept_for_body
+def _trunk(skeleton: Skeleton) -> tuple[list[str], Int[Array, "bones"], Float[Array, "bones joints"]]:
+    """The joints from pelvis to chest, with the weights of all joints in the ends of their bones."""
+    chest = skeleton.index("chest" if "chest" in skeleton.roles else "pelvis")
+    joints = path(skeleton, skeleton.index("pelvis"), chest)
+    ends = np.zeros((len(joints), len(skeleton)))
+    for row, joint in zip(ends, joints, strict=True):
+        grown = [child for child in skeleton.children[joint] if skeleton.children[child]]
+        row[grown or list(skeleton.children[joint])] = 1.0
+    names = [skeleton.names[joint] for joint in joints]
+    return names, np.array(joints), ends / ends.sum(axis=1, keepdims=True)
 
 
 @kept_for_body

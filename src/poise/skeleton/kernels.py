@@ -89,13 +89,15 @@ def exponential(x: float, y: float, z: float) -> tuple[Matrix, Matrix]:
 
 
 @compiled
-def _load(matrices: Array, j: int) -> Matrix:
+def load(matrices: Array, j: int) -> Matrix:
+    """One matrix of many."""
     m = matrices[j]
     return (m[0, 0], m[0, 1], m[0, 2], m[1, 0], m[1, 1], m[1, 2], m[2, 0], m[2, 1], m[2, 2])
 
 
 @compiled
-def _store(matrices: Array, j: int, m: Matrix) -> None:
+def store(matrices: Array, j: int, m: Matrix) -> None:
+    """Write one matrix of many."""
     out = matrices[j]
     out[0, 0], out[0, 1], out[0, 2] = m[0], m[1], m[2]
     out[1, 0], out[1, 1], out[1, 2] = m[3], m[4], m[5]
@@ -123,19 +125,19 @@ def forward(q: Array, links: Array, rest: Array, positions: Array, matrices: Arr
     for i in range(3):
         positions[0, i] = q[i]
     root = matrix_from_wxyz(q[3], q[4], q[5], q[6])
-    _store(matrices, 0, root)
-    _store(axes, 0, root)
+    store(matrices, 0, root)
+    store(axes, 0, root)
     for j in range(1, len(links)):
         parent, slot = links[j, 0], links[j, 1]
-        above = _load(matrices, parent)
+        above = load(matrices, parent)
         _place(j, parent, rest, positions, above)
         world = matrix_times(above, _reference(rest, j))
         if slot >= 0:
             k = ROOT_SIZE + 3 * slot
             turn, jacobian = exponential(q[k], q[k + 1], q[k + 2])
             world = matrix_times(world, turn)
-            _store(axes, j, matrix_times(world, jacobian))
-        _store(matrices, j, world)
+            store(axes, j, matrix_times(world, jacobian))
+        store(matrices, j, world)
 
 
 @compiled
@@ -159,10 +161,10 @@ def forward_rotations(
                 for i in range(3):
                     p[0, i] = roots[frame, i]
             else:
-                above = _load(m, parents[j])
+                above = load(m, parents[j])
                 _place(j, parents[j], offsets, p, above)
                 local = matrix_times(above, local)
-            _store(m, j, local)
+            store(m, j, local)
 
 
 @compiled

@@ -16,6 +16,8 @@ from jaxtyping import Float, Int
 
 from poise.skeleton import clearance
 from poise.skeleton.neutral import LEFT, neutral_pose
+from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.ranges import edges
 from poise.skeleton.roles import MAIN_ROLES, SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers.constraints import (
@@ -24,11 +26,12 @@ from poise.solvers.constraints import (
     CentreOfMass,
     Constraint,
     HalfSpace,
+    Inside,
     LookAt,
     Plane,
     Position,
 )
-from poise.types import Array
+from poise.types import Array, PoseVector
 
 Place = Float[Array, "3"] | Sequence[float]
 Places = Mapping[str, Place]
@@ -61,10 +64,15 @@ LOW = 0.06  # metres above the floor at which a part is kept above it while a ha
 EASY, EASE = 0.998, 0.01  # of the height of a straight body, and metres: a relaxed stand and its tolerance
 FIRM = 0.002  # metres: tolerance of parts above the floor
 SUNK = 0.005  # metres: how far below the floor a part may be, and a handle before a note says so
+STEP = 0.02  # metres: tolerance of a foot that steps under the body
 SPENT = math.radians(
     36.0
 )  # how far an ankle bends up before the heel lifts (Konor et al. 2012: 30 to 40 degrees)
 SPRING = 0.004  # metres: tolerance of the distance from knee to toes that this gives
+EDGE, CLOSE = (
+    math.radians(1.0),
+    math.radians(4.0),
+)  # tolerance of people's ranges; how near a drag looks at them
 SEAT = 0.07  # half the width of a seat, of stature
 LIFTED = 0.07  # of stature: a foot, hand or knee this high above its rest height carries no weight
 SEATED, STANDING = 0.75, 0.9  # of the standing hip height: below it a seat carries fully, above it not at all
@@ -90,6 +98,32 @@ def balance_over(support: Float[Array, "4 2"], *, sway: float = SWAY) -> CentreO
     """A soft constraint: the centre of mass stays over a support."""
     corners = tuple([(x, z) for x, z in support.tolist()])
     return CentreOfMass(corners, tolerance=sway, name="balance")
+
+
+def stepped(
+    places: Places,
+    corners: Float[Array, "4 2"],
+    centre: Float[Array, "3"],
+    *,
+    held: Collection[str],
+) -> tuple[Places, list[Constraint]]:
+    """The places with free feet moved as far as the centre of mass is outside the support, and soft constraints for it.
+
+    Without these the feet would follow a body that moves to be above them.
+    """
+    middle, sides = corners.mean(axis=0), np.stack([corners[1] - corners[0], corners[3] - corners[0]])
+    reach = np.linalg.norm(sides, axis=1)
+    along = (np.array([centre[0], centre[2]]) - middle) @ (sides / reach[:, None]).T
+    x, z = (along - np.clip(along, -reach / 2, reach / 2)) @ (sides / reach[:, None])
+    feet = [side for side in SIDES if {f"{side}_foot", f"{side}_toes"}.isdisjoint(held)]
+    feet = [f"{side}_foot" for side in feet if f"{side}_foot" in places]
+    moved = dict(places)
+    for role in FLOOR_ROLES:
+        if role in places and f"{role.partition('_')[0]}_foot" in feet:
+            moved[role] = places[role] + np.array([x, 0.0, z])
+    return moved, [
+        Position(role, moved[role], tolerance=STEP, name=f"{role} under the body") for role in feet
+    ]
 
 
 def balanced_among(
@@ -165,12 +199,10 @@ def apart(
     """
     if not skeleton.roles.keys() >= _MAIN_ROLES:
         return []
-    found: list[Constraint] = []
-    for limb, part in clearance.pairs_within(skeleton, positions, nearby):
-        for bone in ("spine", "chest") if part == "torso" else (part,):
-            if bone in skeleton.roles:
-                found.append(_apart(skeleton, limb, part, bone))
-    return found
+    return [
+        _apart(skeleton, limb, part, clearance.nearest_bone(skeleton, positions, limb, part))
+        for limb, part in clearance.pairs_within(skeleton, positions, nearby)
+    ]
 
 
 def above_floor(
@@ -206,6 +238,14 @@ def at_ease(skeleton: Skeleton, floor: float = 0.0) -> list[Constraint]:
         height = y if role.endswith("foot") else EASY * y
         found.append(Position(role, (x, height, z), tolerance=EASE, name=f"{role} at ease"))
     return found
+
+
+def within_people(space: PoseSpace, q: PoseVector, *, nearby: float = 0.0) -> list[Constraint]:
+    """Soft constraints that keep parts within the ranges of people, where a pose is beyond them or `nearby`."""
+    return [
+        Inside(edge.excess, edge.slope, q, tolerance=EDGE, name=edge.name)
+        for edge in edges(space, q, nearer=nearby)
+    ]
 
 
 def heels(firm: Firm, positions: Float[Array, "joints 3"], *, nearby: float = 0.0) -> list[Constraint]:

@@ -376,6 +376,20 @@ class Apart(Constraint):
 
 
 @dataclass(frozen=True, eq=False)
+class Inside(Constraint):
+    """An angle is inside its range, linearised at the pose `q`: `excess` is how far beyond, `slope` its change."""
+
+    excess: float
+    slope: Array
+    q: Array
+    kind: ClassVar[str] = "inside"
+    unit: ClassVar[str] = "rad"
+
+    def blocks(self, space: PoseSpace) -> list[Block]:  # noqa: ARG002
+        return [Block(Kind.LINEAR, 0, (self.excess, *-self.slope, *self.q), inequality=True)]
+
+
+@dataclass(frozen=True, eq=False)
 class CentreOfMass(Constraint):
     """The centre of mass is above a support: a point on the ground (x, z), or anywhere inside a convex polygon."""
 

@@ -2,9 +2,9 @@
 
 `poise.pose`, `poise serve` (and Blender through it), the studio and keyframe scripts give the constraints that are
 asked for, and a `Manner`: which defaults hold, and which feet are planted where. The first pass adds what is known
-before the pose: floor, heading and hanging arms. The second adds what depends on it: balance over the feet, limbs out
-of the body, all parts above the floor, ankles within their range, and a foot on the floor. It is left out where
-nothing would change. While a handle is dragged, the pose before takes the place of the first pass.
+before the pose: floor, heading and hanging arms. The next ones add what depends on it: balance over the feet, limbs out
+of the body, all parts above the floor, joints within the ranges of people, and a foot on the floor. They are left out
+where nothing would change. While a handle is dragged, the pose before takes the place of the first pass.
 
 A recorded pose is soft constraints too (`as_recorded`), beside those of the prior, the balance and the feet.
 """
@@ -22,6 +22,7 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.priors.abilities import stands
 from poise.priors.prior import Prior
+from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
@@ -30,6 +31,7 @@ from poise.solvers.constraints import (
     Apart,
     Constraint,
     HalfSpace,
+    Inside,
     Line,
     LookAt,
     Orientation,
@@ -52,7 +54,9 @@ Find = Callable[[list[Constraint], "Array | None", bool], Solution]
 FORWARD: Vec3 = (0.0, 0.0, 1.0)
 LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at something
 LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
-LAST = -100  # priority of parts that are kept above the floor exactly
+PASSES = 3  # in which what depends on the pose before is added
+LAST = -100  # priority of what is exact in the last pass
+EXACT = {HalfSpace.kind, Inside.kind}
 LIFTED = 0.08  # of stature: a handle this high on a leg lifts its foot from the floor
 CALM = ("pelvis", "chest", "head")  # stay as in a recording
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: how far these joints and the root may leave it
@@ -103,7 +107,7 @@ class Posture:
     def __init__(
         self, prior: Prior, *, method: str | None = None, tolerance: float = 1e-3, kept: int = 64
     ) -> None:
-        self._skeleton, self._stands = prior.space.skeleton, stands(prior)
+        self._space, self._skeleton, self._stands = prior.space, prior.space.skeleton, stands(prior)
         self._make, patient = (
             partial(Solver, prior, method=method, settings=settings_of(tolerance, patient=patient))
             for patient in (False, True)
@@ -136,10 +140,10 @@ class Posture:
         fine: bool = True,
     ) -> Solution:
         """The pose nearest to `start`, with the defaults of the pose `before`; if it `moves`, a moment after it."""
-        plan = plan_of(self._skeleton, asked, manner)
-        self.last = solver = self._follower.solver(
-            [*asked, *plan.defaults, *plan.then(before.world[0], asked)]
-        )
+        plan, positions = plan_of(self._skeleton, asked, manner), before.world[0]
+        reach = (self._space, start) if self._stands else None
+        more = [*plan.then(positions, asked), *plan.firm(positions, reach, moving=True)]
+        self.last = solver = self._follower.solver([*asked, *plan.defaults, *more])
         solver.dragging = not fine
         self._follower.begin(solver, start, follows=moves)
         solution = self._follower.solve(solver, start=start)
@@ -188,62 +192,89 @@ class Defaults:
     ) -> Solution:
         """Solve in passes: `find` adds constraints to what is known before the pose, and solves from a start.
 
-        Parts that soft constraints leave below the floor are kept above it exactly, if all else can be met too.
+        What soft constraints leave below the floor or beyond people is exact in the last pass, if all else can be met.
         """
-        first = find([], None)
-        more = self.after(first, asked)
-        last = first
-        if more:
-            last = find(more, first.q)
-            firm = self.firm(_positions(last))
-            if again := [one for one in firm if one not in more]:
-                last = find(more := [*more, *again], last.q)
-                firm = self.firm(_positions(last))
-            if sunk := [one for one in firm if one.kind == HalfSpace.kind]:
-                exact = [replace(one, tolerance=None, priority=LAST) for one in sunk]
-                firmer = find([*more, *exact], last.q)
-                last = firmer if firmer.reached or not last.reached else last
+        first = last = find([], None)
+        more = dict[str, Constraint]()
+        for _ in range(PASSES):
+            found = {one.label: one for one in self.after(last, asked, again=last is not first)}
+            if all(more.get(label) is one for label, one in found.items()):
+                break
+            more |= found
+            last = find(list(more.values()), last.q)
+        if more and (exact := self.exact(last)):
+            firmer = find(list((more | exact).values()), last.q)
+            better = (not last.reached, len(exact)) >= (not firmer.reached, len(self.exact(firmer)))
+            last = firmer if better else last
+        if last is not first:
             last.notes += tuple([note for note in first.notes if note not in last.notes])
         last.notes += self.notes(asked)
         return last
+
+    def exact(self, solution: Solution) -> dict[str, Constraint]:
+        """What keeps a body together that soft constraints have not kept, as exact constraints."""
+        positions = _positions(solution)
+        left = [one for one in self.firm(positions, _judged(solution)) if one.kind in EXACT]
+        if self.manner.apart:
+            left += bearing.apart(self.skeleton, positions, nearby=-bearing.TOUCH)
+        return {one.label: replace(one, tolerance=None, priority=LAST) for one in left}
 
     def notes(self, asked: Sequence[Constraint]) -> tuple[str, ...]:
         """What is asked for below the floor, in words."""
         return () if self.manner.floor is None else bearing.below_floor(asked, self.manner.floor)
 
-    def after(self, solution: Solution, asked: Sequence[Constraint]) -> list[Constraint]:
-        """The defaults that depend on a first pass, and would change it; a foot comes down to the floor."""
-        positions = _positions(solution)
-        found = self.then(positions, asked, solution.space.centre_of_mass(solution.q)[0])
-        if not self.stands:
-            return found
-        return bearing.standing(self.skeleton, positions, floor=self.manner.floor or 0.0) + found
+    def after(
+        self, solution: Solution, asked: Sequence[Constraint], *, again: bool = False
+    ) -> list[Constraint]:
+        """The defaults that depend on a pass, and would change it; a foot comes down to the floor."""
+        positions, (centre, _) = _positions(solution), solution.space.centre_of_mass(solution.q)
+        found = self.then(positions, asked, centre, slack=bearing.MARGIN if again else 0.0)
+        if self.stands:
+            found = bearing.standing(self.skeleton, positions, floor=self.manner.floor or 0.0) + found
+        return found + self.firm(positions, _judged(solution))
 
     def then(
         self,
         positions: Float[Array, "joints 3"],
         asked: Sequence[Constraint],
         centre: Float[Array, "3"] | None = None,
+        *,
+        slack: float = 0.0,
     ) -> list[Constraint]:
-        """The defaults that depend on a pose; with its centre of mass, only those that would change it."""
+        """Balance, and limbs out of the body; with the centre of mass, only what would change the pose."""
         found: list[Constraint] = []
         if self.manner.balance:
             held = {role: asked[number].target for role, number in self.held}  # type: ignore[attr-defined]
-            places = bearing.places_among(self.skeleton, positions) | self.planted | held
+            places: bearing.Places = bearing.places_among(self.skeleton, positions) | self.planted | held
             support = bearing.support(places, self.skeleton, held=held)
-            if support is not None and (centre is None or bearing.outside(support, centre) > 0.0):
+            if support is not None and centre is not None:
+                if bearing.outside(support, centre) <= slack:
+                    support = None
+                else:
+                    kept = {*held, *self.planted}
+                    places, steps = bearing.stepped(places, support, centre, held=kept)
+                    support, found = bearing.support(places, self.skeleton, held=held), [*steps]
+            if support is not None:
                 found.append(bearing.balance_over(support))
         if self.manner.apart:
             found += bearing.apart(self.skeleton, positions, nearby=0.0 if centre is None else bearing.NEARBY)
-        return found + self.firm(positions, moving=centre is None)
+        return found
 
-    def firm(self, positions: Float[Array, "joints 3"], *, moving: bool = False) -> list[Constraint]:
-        """What keeps parts above the floor and ankles within their range, where a pose (or the next one) would not."""
+    def firm(
+        self,
+        positions: Float[Array, "joints 3"],
+        reach: tuple[PoseSpace, PoseVector] | None,
+        *,
+        moving: bool = False,
+    ) -> list[Constraint]:
+        """What keeps parts above the floor and within their ranges, where a pose (or the next one) would not."""
         found = bearing.heels(self.firmness, positions, nearby=bearing.NEARBY if moving else 0.0)
         if (floor := self.manner.floor) is not None:
             found += bearing.above_floor(
                 self.firmness, positions, floor=floor, held=self.taken, moving=moving
             )
+        if reach is not None:
+            found += bearing.within_people(*reach, nearby=bearing.CLOSE if moving else -2.0 * bearing.EDGE)
         return found
 
 
@@ -264,6 +295,11 @@ def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> 
 
 def _positions(solution: Solution) -> Float[Array, "joints 3"]:
     return solution.space.forward(solution.q)[0]
+
+
+def _judged(solution: Solution) -> tuple[PoseSpace, PoseVector] | None:
+    """A pose that is kept within the ranges of people: other priors than those of people have learned their own."""
+    return (solution.space, solution.q) if solution.prior is not None and stands(solution.prior) else None
 
 
 def _hangs(more: Sequence[Constraint]) -> bool:
