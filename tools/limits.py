@@ -20,17 +20,19 @@ from typing import Any
 
 import numpy as np
 
+from poise.evaluation.novelty import roc_area
 from poise.geometry import rotations
 from poise.priors.universal.prior import UniversalPrior
 from poise.priors.universal.recordings import RATE, PoseTable, motion_of, read_table
 from poise.skeleton.kinematics import world_transforms
-from poise.skeleton.ranges import MOVEMENTS, measured
+from poise.skeleton.ranges import MOVEMENTS, excess_of, measured
 from poise.types import Array
 
 DATABASE = "CMU Graphics Lab Motion Capture Database, mocap.cs.cmu.edu, funded by NSF EIA-0196217"
 EVERY = 3  # frames
 ENDS, PERFORMERS = (0.5, 99.5), (10.0, 90.0)  # percent of a performer's frames, and of performers
 MISTAKE = 40.0  # degrees beyond the published range
+BROKEN, SPARSE, STILL = 15.0, 24, 25.0  # degrees beyond a range, frames, degrees of a leg that stands
 MORE = 5.0  # degrees: a limit is the published range, extended by at most this where people reach further
 ZEROED = ("spine", "neck")
 CHAINS = {"spine": ("LowerBack", "Spine", "Spine1"), "neck": ("Neck", "Neck1", "Head")}
@@ -120,6 +122,7 @@ def main() -> None:
     (root / "src/poise/skeleton/ranges.json").write_text(f"{{\n{text}\n}}\n", "utf-8")
     print("\n".join(page_table(parts)))
     print("\n".join(coupled_table(coupled)))
+    print(f"ROC area of ends broken by {BROKEN:.0f} degrees: {roc(table):.3f}")
 
 
 def angles_of(table: PoseTable) -> dict[str, dict[str, Array]]:
@@ -140,7 +143,7 @@ def angles_of(table: PoseTable) -> dict[str, dict[str, Array]]:
         )
         bends = [own["shin", side][:, 0] for side in ("left", "right")]
         hips = [np.abs(own["thigh", side]).max(axis=1) for side in ("left", "right")]
-        still = (np.max([*bends, *hips], axis=0) < 25.0) & (speed < 0.15)
+        still = (np.max([*bends, *hips], axis=0) < STILL) & (speed < 0.15)
         for (part, side), angles in own.items():
             rows[part].append(angles)
             who[part] += [str(table.performers[clip])] * len(angles)
@@ -153,6 +156,39 @@ def angles_of(table: PoseTable) -> dict[str, dict[str, Array]]:
         }
         for part in MOVEMENTS
     }  # fmt: skip
+
+
+def roc(table: PoseTable) -> float:
+    """How well the largest excess over a range separates recorded poses from ones with an end broken by `BROKEN`.
+
+    Spine, neck and the turn of the feet are measured from where a performer stands quietly.
+    """
+    random, frames, whose = np.random.default_rng(0), list[Array](), list[str]()
+    for clip in range(len(table.clips)):
+        motion = motion_of(table, clip, every=SPARSE)
+        skeleton = motion.skeleton.with_roles(left_hand="LeftFingerBase", right_hand="RightFingerBase")
+        own = measured(skeleton, world_transforms(skeleton, motion.root_positions, motion.rotations)[1])
+        frames.append(np.stack(list(own.values()), axis=1))
+        whose += [str(table.performers[clip])] * len(motion)
+    angles, who, names = np.concatenate(frames), np.array(whose), list(own)
+    legs = [number for number, (part, _) in enumerate(names) if part in ("thigh", "shin")]
+    still = np.abs(angles[:, legs]).max(axis=(1, 2)) < STILL
+    for name in np.unique(who):
+        quiet = still & (who == name)
+        zero = np.median(angles[quiet if quiet.sum() >= 10 else still], axis=0)
+        for number, (part, _) in enumerate(names):
+            axes = [1.0, 1.0, 1.0] if part in ZEROED else [0.0, 1.0, 1.0] if part == "foot" else [0.0] * 3
+            angles[who == name, number] -= zero[number] * axes
+    broken, over = angles.copy(), excess_of(skeleton, angles)
+    ends = np.argwhere(np.isfinite(over[0]))
+    for pose, left in zip(broken, over, strict=True):
+        part, axis, end = ends[random.integers(len(ends))]
+        pose[part, axis] += (BROKEN - left[part, axis, end]) * (2 * end - 1)
+    worst, beyond = over.max(axis=(1, 2, 3)), excess_of(skeleton, broken).max(axis=(1, 2, 3))
+    print(
+        f"{len(worst):,} poses of {len(set(whose))} performers; over 10 degrees: {np.mean(worst > 10.0):.1%}"
+    )
+    return roc_area(-worst, -beyond)
 
 
 def of_performers(part: str, found: dict[str, Array]) -> list[tuple[Array, Array]]:
@@ -266,15 +302,17 @@ def page_table(parts: dict[str, dict[str, object]]) -> list[str]:
 
 
 def coupled_table(coupled: list[dict[str, Any]]) -> list[str]:
-    rows = ["| part | axis | end | with | degrees there: reach |", "|---|---|---|---|---|"]
-    axes, ends = ("left", "up", "forward"), ("least", "most")
-    for each in coupled:
-        other, across = each["with"]
-        pairs = ", ".join(f"{at:.0f}: {to:.0f}" for at, to in zip(each["at"], each["reach"], strict=True))
-        part, other = (name.replace("_", " ") for name in (each["part"], other))
-        rows.append(
-            f"| {part} | {axes[each['axis']]} | {ends[each['end']]} | {other}, {axes[across]} | {pairs} |"
-        )
+    """A table for all ends with the same knots: a row for each knot, a column for each end."""
+    axes, ends, rows = ("left", "up", "forward"), ("least", "most"), list[str]()
+    for (other, across), alike in itertools.groupby(coupled, key=lambda each: each["with"]):
+        own = list(alike)
+        what = [f"{each['part']}, {axes[each['axis']]}, {ends[each['end']]}" for each in own]
+        rows += ["", "| " + " | ".join([f"{other}, {axes[across]}", *what]).replace("_", " ") + " |"]
+        rows.append("|---" * (1 + len(own)) + "|")
+        known = [dict(zip(each["at"], each["reach"], strict=True)) for each in own]
+        for at in sorted({at for each in own for at in each["at"]}):
+            cells = [f"{each[at]:.0f}" if at in each else "" for each in known]
+            rows.append("| " + " | ".join([f"{at:.0f}", *cells]) + " |")
     return rows
 
 

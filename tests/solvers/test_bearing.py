@@ -10,6 +10,8 @@ from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.clearance import depths
 from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing
+from poise.solvers.constraints import Position
+from poise.solvers.posture import Manner, Posture
 from poise.solvers.solution import Solution
 
 
@@ -116,3 +118,57 @@ def test_elbows_of_idle_arms_are_slightly_bent(people: UniversalPrior, side: str
     bend = np.arccos(upper @ lower / np.linalg.norm(upper) / np.linalg.norm(lower))
     assert np.radians(10.0) < bend < np.radians(50.0)
     assert lower[2] > upper[2]  # forward
+
+
+@pytest.mark.parametrize("gaze", [(-0.8, 1.6, -3.0), (2.0, 1.6, -2.0), (3.0, 1.6, 0.5)])
+def test_hips_and_feet_share_a_gaze_that_neck_and_trunk_do_not_reach(people: UniversalPrior, gaze) -> None:
+    solution = pose({}, people, look_at=gaze)
+    heading, straight = bearing.heading_of(solution.pose), solution.positions["pelvis"][1]
+    assert heading is not None
+    turned = np.degrees(np.arccos(heading @ [gaze[0], 0.0, gaze[2]] / np.hypot(gaze[0], gaze[2])))
+    assert 20.0 < turned < 85.0
+    assert straight > 0.5 * people.space.skeleton.height
+    assert solution.beyond_people == []
+
+
+def test_a_free_foot_steps_under_a_body_that_would_fall(people: UniversalPrior) -> None:
+    at = people.space.pose_from_q(people.space.standing(people.mean)).positions
+    aside = {"left_foot": at["left_foot"], "head": at["head"] + [-0.45, -0.15, 0.1]}
+    solution = pose(aside, people)
+    assert solution.reached
+    assert overhang(solution, frozenset(aside)) < 0.0
+
+
+def trunk_bend(solution: Solution) -> float:
+    up = solution.positions["neck"] - solution.positions["pelvis"]
+    return float(np.degrees(np.arccos(up[1] / np.linalg.norm(up))))
+
+
+@pytest.mark.parametrize("height", [0.24, 0.28, 0.32])
+def test_a_body_on_a_seat_is_upright(people: UniversalPrior, height: float) -> None:
+    solution = pose({"pelvis": (0.0, height * people.space.skeleton.height, -0.3)}, people)
+    assert trunk_bend(solution) < 15.0
+    assert overhang(solution, frozenset({"pelvis"})) < 0.0
+
+
+def test_a_kick_stretches_its_leg_and_arms_balance_it(people: UniversalPrior, upright: Pose) -> None:
+    height, foot = people.space.skeleton.height, upright.positions["left_foot"]
+    manner = Manner(planted=(("left_foot", tuple(foot.tolist())),), keeps_heading=True)
+    kick = Position("right_foot", (-0.1, 0.48 * height, 0.43 * height))
+    solution = Posture(people).solve([kick], manner)
+    at = solution.positions
+    leg = sum(
+        np.linalg.norm(at[a] - at[b])
+        for a, b in (("right_thigh", "right_shin"), ("right_shin", "right_foot"))
+    )
+    assert np.linalg.norm(at["right_thigh"] - at["right_foot"]) > 0.95 * leg
+    for side in ("left", "right"):
+        out = abs(at[f"{side}_hand"][0] - at[f"{side}_upper_arm"][0])
+        assert out > 0.12 * height
+    assert overhang(solution) < 0.02
+
+
+def test_the_other_foot_stands_while_one_is_lifted(people: UniversalPrior) -> None:
+    solution = pose({"right_foot": (-0.1, 0.84, 0.45)}, people)
+    assert solution.reached
+    assert solution.positions["left_toes"][1] < 0.05

@@ -94,24 +94,26 @@ def measured(
     return {name: angles[..., number, :] for number, name in enumerate(parts.names)}
 
 
+def excess_of(skeleton: Skeleton, angles: Float[Array, "frames parts 3"]) -> Float[Array, "frames parts 3 2"]:
+    """How far measured angles are beyond both ends of their ranges, in degrees; negative inside of them."""
+    parts, reach = _parts(skeleton), np.empty((*angles.shape, 2))
+    assert parts is not None
+    for own, ends in zip(angles, reach, strict=True):
+        _reach(own, parts.table, ends)
+    return np.stack([reach[..., 0] - angles, angles - reach[..., 1]], axis=-1)
+
+
 def beyond_people(pose: Pose, *, slack: float = SLACK) -> list[Overbent]:
     """What people cannot do in a pose, the worst first; up to `slack` degrees beyond a range is no fault."""
     if (parts := _parts(pose.skeleton)) is None:
         return []
     angles = _angles_of_frames(pose.world[1][None], parts.measure)[0]
-    reach = np.empty((len(angles), 3, 2))
-    _reach(angles, parts.table, reach)
-    over = np.maximum(reach[..., 0] - angles, angles - reach[..., 1])
-    found = [
-        Overbent(
-            parts.what(part),
-            parts.word(part, axis, end),
-            abs(angles[part, axis]),
-            abs(reach[part, axis, end]),
-        )
-        for part, axis in np.argwhere(over > slack).tolist()
-        for end in [int(angles[part, axis] > reach[part, axis, 1])]
-    ]
+    over = excess_of(pose.skeleton, angles[None])[0]
+    found = []
+    for part, axis, end in np.argwhere(over > slack).tolist():
+        angle, beyond = float(angles[part, axis]), float(over[part, axis, end])
+        reach = angle - beyond if end else angle + beyond
+        found.append(Overbent(parts.what(part), parts.word(part, axis, end), abs(angle), abs(reach)))
     return sorted(found, key=lambda each: each.reach - each.angle)
 
 

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from poise.skeleton import clearance
-from poise.skeleton.neutral import LEFT, neutral_pose
+from poise.skeleton.neutral import LEFT, UP, neutral_pose
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.ranges import edges
 from poise.skeleton.roles import MAIN_ROLES, SIDES
@@ -33,6 +33,7 @@ from poise.solvers.constraints import (
 )
 from poise.types import Array, PoseVector
 
+Vec3 = tuple[float, float, float]
 Place = Float[Array, "3"] | Sequence[float]
 Places = Mapping[str, Place]
 _Corners = tuple[tuple[float, float], ...]
@@ -47,6 +48,13 @@ AWAY = 5000.0  # metres to the point that a part is aimed at: so far that its po
 HEEL, TIP, SIDE = 0.35, 0.35, 0.025
 SWING = (0.25, 0.3)  # radians: tolerance of an idle upper arm and forearm
 HANGS = ((-0.15, 0.06), (0.3, 0.0))  # radians: how far they hang forward and outward, as in recordings
+SPREAD = ((0.1, 0.8), (0.6, 0.7))  # the same of arms that balance a high foot
+STRAIGHT, STRETCH = 0.985, 0.04  # of a leg's length: from hip to ankle in a kick; and its tolerance in metres
+UPRIGHT = 0.08  # radians: tolerance of the trunk on a chair
+TURNS, MOST_TURN = (
+    math.radians(75.0),
+    math.radians(120.0),
+)  # a gaze further aside turns the hips, at most so far
 HEEL_UP = 0.7  # of a foot's length: largest height of an ankle above rest with its toes on the floor
 NEARBY = 0.03  # metres: distance at which two body parts are kept apart
 TOUCH = 0.01  # metres: tolerance of that constraint
@@ -169,11 +177,16 @@ def support(
 
 
 def hanging(
-    skeleton: Skeleton, *, busy: Collection[int], at: Place, heading: Place | None = None
+    skeleton: Skeleton,
+    *,
+    busy: Collection[int],
+    at: Place,
+    heading: Place | None = None,
+    spread: bool = False,
 ) -> list[Constraint]:
     """Soft constraints: arms without `busy` joints hang down, elbows a little bent if the `heading` is known.
 
-    `at` is the body's approximate position.
+    `at` is the body's approximate position. In a kick they are `spread` for balance.
     """
     found: list[Constraint] = []
     forward = np.zeros(3) if heading is None else np.asarray(heading)
@@ -182,12 +195,46 @@ def hanging(
         if not set(parts) <= set(skeleton.roles) or not below(skeleton, parts[0]).isdisjoint(busy):
             continue
         aside = outward * np.array([forward[2], 0.0, -forward[0]])
-        for upper, lower, sway, (ahead, out) in zip(parts[:-1], parts[1:], SWING, HANGS, strict=True):
+        for upper, lower, sway, (ahead, out) in zip(
+            parts[:-1], parts[1:], SWING, SPREAD if spread else HANGS, strict=True
+        ):
             bone = tuple(skeleton.offsets[skeleton.index(lower)])
             way = ahead * forward + out * aside - (0.0, 1.0, 0.0)
             down = tuple((np.asarray(at) + AWAY * way).tolist())
             found.append(LookAt(upper, down, bone, tolerance=sway, name=f"{side} arm hangs"))
     return found
+
+
+def seated(skeleton: Skeleton, *, at: Place) -> list[Constraint]:
+    """A soft constraint: the trunk of a body on a chair is upright."""
+    if not {"chest", "pelvis"} <= skeleton.roles.keys():
+        return []
+    up = tuple(neutral_pose(skeleton).local(skeleton.index("chest"), UP))
+    above = (at[0], at[1] + AWAY, at[2])
+    return [LookAt("chest", above, up, tolerance=UPRIGHT, name="upright on a seat")]
+
+
+def kicking(skeleton: Skeleton, foot: str) -> list[Constraint]:
+    """A soft constraint: the leg of a kick is nearly straight."""
+    side = foot.partition("_")[0]
+    joints = [f"{side}_{part}" for part in ("thigh", "shin", "foot")]
+    if not set(joints) <= skeleton.roles.keys():
+        return []
+    leg = sum(float(np.linalg.norm(skeleton.offsets[skeleton.index(role)])) for role in joints[1:])
+    return [Beyond(joints[0], joints[2], STRAIGHT * leg, tolerance=STRETCH, name=f"{side} leg stretched")]
+
+
+def turn_towards(heading: Place, gaze: Place) -> float:
+    """The angle by which hips and feet turn to the left, for a gaze further aside than neck and trunk turn."""
+    x, z, ahead = float(gaze[0]), float(gaze[2]), math.atan2(float(heading[0]), float(heading[2]))
+    angle = math.remainder(math.atan2(x, z) - ahead, 2.0 * math.pi)
+    return math.copysign(max(abs(angle) - TURNS, 0.0), angle)
+
+
+def turned(way: Place, angle: float) -> Vec3:
+    """A vector turned to the left about the vertical."""
+    (x, y, z), cos, sin = map(float, way), math.cos(angle), math.sin(angle)
+    return cos * x + sin * z, y, cos * z - sin * x
 
 
 def apart(
@@ -227,8 +274,9 @@ def below_floor(asked: Sequence[Constraint], floor: float) -> tuple[str, ...]:
     )
 
 
-def at_ease(skeleton: Skeleton, floor: float = 0.0) -> list[Constraint]:
+def at_ease(skeleton: Skeleton, floor: float = 0.0, heading: Place = (0.0, 0.0, 1.0)) -> list[Constraint]:
     """Soft constraints of a relaxed stand: feet under the hips, legs and back nearly straight."""
+    ahead = math.atan2(float(heading[0]), float(heading[2]))
     body = neutral_pose(skeleton).positions
     up = floor - float(body[:, 1].min())
     roles = [role for role in ("pelvis", "head", "left_foot", "right_foot") if role in skeleton.roles]
@@ -236,7 +284,8 @@ def at_ease(skeleton: Skeleton, floor: float = 0.0) -> list[Constraint]:
     for role in roles:
         x, y, z = body[skeleton.index(role)] - body[0] * (1.0, 0.0, 1.0) + (0.0, up, 0.0)
         height = y if role.endswith("foot") else EASY * y
-        found.append(Position(role, (x, height, z), tolerance=EASE, name=f"{role} at ease"))
+        place = turned((x, height, z), ahead)
+        found.append(Position(role, place, tolerance=EASE, name=f"{role} at ease"))
     return found
 
 
@@ -258,12 +307,12 @@ def heels(firm: Firm, positions: Float[Array, "joints 3"], *, nearby: float = 0.
 
 
 def standing(
-    skeleton: Skeleton, positions: Float[Array, "joints 3"], *, floor: float = 0.0
+    skeleton: Skeleton, positions: Float[Array, "joints 3"], sides: Sequence[str], *, floor: float = 0.0
 ) -> list[Constraint]:
-    """Put the lower foot on the floor, before any handle; nothing if it is there already, or if there are no feet."""
+    """Put the lower foot of some sides on the floor, before any handle; nothing if it is there already."""
     body, places = _body(skeleton), places_among(skeleton, positions)
     heights = dict[str, float]()
-    for side in SIDES:
+    for side in sides:
         parts = [role for role in (f"{side}_foot", f"{side}_toes") if role in places]
         if f"{side}_foot" in places:
             heights[side] = float(min([places[role][1] - body.rest[role] for role in parts])) - floor
@@ -272,6 +321,16 @@ def standing(
         return []
     end = f"{lower}_toes" if f"{lower}_toes" in places else f"{lower}_foot"
     return [Plane(end, (0.0, floor + body.rest[end], 0.0), priority=1, name=f"{lower} foot on the floor")]
+
+
+def free_sides(skeleton: Skeleton, placed: Collection[int]) -> tuple[str, ...]:
+    """The sides whose foot and toes have no handle."""
+    feet = {side: [f"{side}_foot", f"{side}_toes"] for side in SIDES}
+    return tuple(
+        side
+        for side, roles in feet.items()
+        if not any(role in skeleton.roles and skeleton.index(role) in placed for role in roles)
+    )
 
 
 def near_the_floor(feet: Sequence[str], skeleton: Skeleton, height: float = 0.0) -> list[Constraint]:

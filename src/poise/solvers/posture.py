@@ -11,6 +11,7 @@ A recorded pose is soft constraints too (`as_recorded`), beside those of the pri
 
 from __future__ import annotations
 
+from bisect import bisect
 from collections.abc import Callable, Collection, Hashable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
@@ -26,7 +27,7 @@ from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers import bearing
-from poise.solvers.bearing import FLOOR_ROLES
+from poise.solvers.bearing import FLOOR_ROLES, Vec3
 from poise.solvers.constraints import (
     Apart,
     Constraint,
@@ -47,7 +48,6 @@ from poise.solvers.solution import Solution
 from poise.solvers.solve import Follower, Solver
 from poise.types import Array, PoseVector
 
-Vec3 = tuple[float, float, float]
 Find = Callable[[list[Constraint], "Array | None", bool], Solution]
 """Solves constraints from a start, or cold from None; the flag asks for a longer exact finish."""
 
@@ -57,7 +57,12 @@ LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high 
 PASSES = 3  # in which what depends on the pose before is added
 LAST = -100  # priority of what is exact in the last pass
 EXACT = {HalfSpace.kind, Inside.kind}
-LIFTED = 0.08  # of stature: a handle this high on a leg lifts its foot from the floor
+LEVELS = (0.08, 0.19, 0.35, 0.40)  # of stature: heights of handles that say what a body does
+LIFTED, SEATED, KICKS = (
+    1,
+    (2, 3),
+    3,
+)  # levels passed: a leg's handle lifts its foot; hips are on a seat; a foot kicks
 CALM = ("pelvis", "chest", "head")  # stay as in a recording
 CALM_TURN, CALM_PLACE = 0.05, 0.02  # radians and metres: how far these joints and the root may leave it
 FAR = 5.0  # heights of the body from the origin: beyond, the units of handles are looked at
@@ -117,10 +122,12 @@ class Posture:
 
     def solve(self, asked: Sequence[Constraint], manner: Manner) -> Solution:
         """The likeliest pose, from the prior's own guess."""
-        if not asked and manner.near and manner.floor is not None and self._stands:
-            asked = bearing.at_ease(self._skeleton, manner.floor)
         try:
             plan = plan_of(self._skeleton, asked, manner)
+            if not plan.placed and manner.near and manner.floor is not None and self._stands:
+                heading = plan.manner.heading or FORWARD
+                asked = [*asked, *bearing.at_ease(self._skeleton, manner.floor, heading)]
+                plan = plan_of(self._skeleton, asked, manner)
         except TypeError:  # a handle that cannot be a key is not valid either: the solver says what it is
             self._make(asked)
             raise
@@ -176,11 +183,14 @@ class Defaults:
     held: tuple[tuple[str, int], ...]
     """Roles with a target position, and the number of the constraint that has it."""
     planted: dict[str, Vec3]
-    stands: bool
-    """Whether nothing places a foot, so that one must come down."""
+    stands: tuple[str, ...]
+    """The sides whose foot may come down to the floor, if nothing else puts one there."""
 
     points: bool
     """Whether only positions are asked for."""
+
+    placed: bool
+    """Whether something asked for, or a planted foot, places the body."""
 
     taken: frozenset[int]
     """The joints that something asked for places, which the floor does not move."""
@@ -230,7 +240,8 @@ class Defaults:
         positions, (centre, _) = _positions(solution), solution.space.centre_of_mass(solution.q)
         found = self.then(positions, asked, centre, slack=bearing.MARGIN if again else 0.0)
         if self.stands:
-            found = bearing.standing(self.skeleton, positions, floor=self.manner.floor or 0.0) + found
+            floor = self.manner.floor or 0.0
+            found = bearing.standing(self.skeleton, positions, self.stands, floor=floor) + found
         return found + self.firm(positions, _judged(solution))
 
     def then(
@@ -281,14 +292,19 @@ class Defaults:
 def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> Defaults:
     """The plan for such constraints; their targets matter only where they lift a foot or are far away."""
     places = [one.target for one in asked if one.kind == Position.kind]  # type: ignore[attr-defined]
-    high, at = LIFTED * skeleton.height + (manner.floor or 0.0), (0.0, 0.0, 0.0)
+    height, ground, at = skeleton.height, manner.floor or 0.0, (0.0, 0.0, 0.0)
+    levels = [ground + level * height for level in LEVELS]
     try:
-        lifted = tuple([bool(place[1] > high) for place in places])
+        lifted = tuple([bisect(levels, place[1]) for place in places])
         if places and np.abs(places).max() > NEAR_THE_ORIGIN:
             x, y, z = np.round(np.array(places, dtype=np.float64).mean(axis=0), COARSE)
             at = float(x), float(y), float(z)
     except (TypeError, ValueError, IndexError):
         lifted = ()  # the problem says what is wrong with them
+    gazes = [one.target for one in asked if one.kind == LookAt.kind and one.handle == "head"]  # type: ignore[attr-defined]
+    if manner.heading is not None and len(gazes) == 1:
+        turn = bearing.turn_towards(manner.heading, np.subtract(gazes[0], at).tolist())
+        manner = replace(manner, heading=bearing.turned(manner.heading, turn))
     shapes = tuple([one.signature for one in asked])
     return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner)
 
@@ -330,7 +346,7 @@ def _plan(
     _roles: Hashable,
     skeleton: Skeleton,
     shapes: tuple[tuple[Any, ...], ...],
-    lifted: tuple[bool, ...],
+    lifted: tuple[int, ...],
     at: Vec3,
     manner: Manner,
 ) -> Defaults:
@@ -343,7 +359,7 @@ def _plan(
     defaults: list[Constraint] = []
     defaults += [Position(role, place, name=role.replace("_", " ")) for role, place in planted.items()]
     if manner.floor is not None:
-        up = [joints[number] for number, high in zip(placing, lifted, strict=False) if high]
+        up = [joints[number] for number, level in zip(placing, lifted, strict=False) if level >= LIFTED]
         lifted_legs = taken_sides(skeleton, [joint for own in up for joint in own])
         free = [role for role in FLOOR_ROLES if role in skeleton.roles and role not in planted]
         near = [role for role in free if manner.near and not role.startswith(tuple(lifted_legs))]
@@ -361,18 +377,27 @@ def _plan(
     if heading is not None:
         tolerance = bearing.TURN * (LOOKING if LookAt.kind in kinds else 1.0)
         defaults.append(bearing.facing(heading, skeleton, at=at, tolerance=tolerance))
+    at_role = {role: skeleton.index(role) for role in skeleton.roles}
+    level = {joints[number][0]: level for number, level in zip(placing, lifted, strict=False)}
+    feet_up = [role for role in FLOOR_ROLES[:2] if level.get(at_role.get(role, -1), 0) >= KICKS]
+    if manner.balance:
+        defaults += [one for role in feet_up for one in bearing.kicking(skeleton, role)]
+        defaults += bearing.seated(skeleton, at=at) if level.get(at_role.get("pelvis", -1)) in SEATED else []
     if manner.arms:
         busy = [joint for own in joints for joint in own]
-        defaults += bearing.hanging(skeleton, busy=busy, at=at, heading=heading)
-    at_role = {role: skeleton.index(role) for role in skeleton.roles}
+        defaults += bearing.hanging(
+            skeleton, busy=busy, at=at, heading=heading, spread=manner.balance and len(feet_up) == 1
+        )
     held = tuple((role, placed[joint]) for role, joint in at_role.items() if joint in placed)
-    feet = {at_role[role] for role in FLOOR_ROLES if role in at_role}
-    must_stand = manner.floor is not None and manner.near and not planted and feet.isdisjoint(placed)
+    low = {joint for joint in placed if level.get(joint, 0) < LIFTED}
+    standing = bearing.free_sides(skeleton, placed) if low.isdisjoint(map(at_role.get, FLOOR_ROLES)) else ()
+    stands = standing if manner.floor is not None and manner.near and not planted else ()
     taking = {Position.kind, Line.kind, Plane.kind}
     taken = frozenset([own[0] for own, kind in zip(joints, kinds, strict=True) if kind in taking])
     points = all(shape[0] is Position and shape[4] != 0 for shape in shapes)  # all of them have rows
+    places = bool(planted) or not {LookAt.kind, Orientation.kind}.issuperset(kinds)
     firm = bearing.firm_of(skeleton)
-    return Defaults(skeleton, manner, tuple(defaults), held, planted, must_stand, points, taken, firm)
+    return Defaults(skeleton, manner, tuple(defaults), held, planted, stands, points, places, taken, firm)
 
 
 def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:

@@ -52,6 +52,7 @@ SETTLING = 0.01  # metres that any joint moves when the hand lets go
 LEVER = 0.3  # metres per radian of a handle's rotation
 FAR, NEAR = 0.52, 0.30  # of stature, along the ground: handles farther from the feet than this make them step
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
+LEAST_TURN = math.radians(10.0)  # by which feet turn to a gaze
 UNMET = 0.02  # metres: handle residual above which feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
 
@@ -135,6 +136,9 @@ class Poser:
         """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses."""
         if state.motion is not None and state.timeline.clip:
             return self.over(state, state.motion[state.timeline.frame], dragged=dragged)
+        if (anchors := _after_turning(state)) is not None:
+            found = self.solve(state.with_(anchors=anchors), dragged=dragged, fine=fine, afresh=True)
+            return replace(found, anchors=anchors, jumps=True)
         prior, asked = self.prior_of(state), asked_of(state, dragged=dragged) + self._calm
         if not state.weights and state.model == PLAIN:  # it changes the pose as little as possible
             return self._solved(state, prior, asked, bare_of(state), method=DLS, follows=dragged is not None)
@@ -163,7 +167,7 @@ class Poser:
         solved = self.solve(state, dragged=dragged, fine=fine)
         problem = self._posture.last.problem
         aims = problem.floats.copy()
-        if not _overreaches(state, dragged, solved):
+        if solved.anchors is not None or not _overreaches(state, dragged, solved):
             return solved
         anchors = _after_a_step(state, state.handle(dragged))
         if anchors is not None:
@@ -448,6 +452,21 @@ def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
         side = "left" if side == "right" else "right"
     moved = {role: vec3(np.array(at) + step) for role, at in state.anchors.items() if role.startswith(side)}
     return state.anchors | moved
+
+
+def _after_turning(state: State) -> dict[str, Vec3] | None:
+    """Anchors with the feet turned about their middle, towards a gaze that neck and trunk do not reach; else None."""
+    heading = state.anchors.get(HEADING)
+    if state.look_at is None or heading is None or state.feet != "planted" or not state.bearing.step:
+        return None
+    feet, way = _from_feet(state, state.look_at)
+    if state.model == PLAIN or len(feet) < 2 or abs(turn := bearing.turn_towards(heading, way)) < LEAST_TURN:
+        return None
+    middle = np.array(list(feet.values())).mean(axis=0)
+    around = {
+        role: middle + bearing.turned(np.subtract(at, middle), turn) for role, at in state.anchors.items()
+    }
+    return {role: vec3(at) for role, at in around.items()} | {HEADING: bearing.turned(heading, turn)}
 
 
 def _from_feet(state: State, place: Vec3) -> tuple[dict[str, Array], Float[Array, "3"]]:
