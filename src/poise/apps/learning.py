@@ -15,8 +15,9 @@ from poise.apps.outputs import save, save_picture
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.formats import extensions, motion_files, read_motion
 from poise.motion.motion import Motion
-from poise.priors.abilities import latent_of, simulator_of
-from poise.priors.latent.prior import LatentPrior, sample_latents, standing_pose
+from poise.priors.abilities import latent_of, learned_space_of, simulator_of
+from poise.priors.latent.model import LatentPoses
+from poise.priors.latent.prior import sample_latents, standing_pose
 from poise.priors.model_file import load
 from poise.types import ShareProgress, silent
 
@@ -98,7 +99,7 @@ VIEWS = ("map", "annealed", "mixture", "curve")
 _COLUMNS = 8  # of a page of samples, at most
 
 
-def load_style(path: Path) -> LatentPrior:
+def load_style(path: Path) -> LatentPoses:
     """Load a style from a model file; raise for models without a latent space."""
     prior = latent_of(load(path))
     if prior is None:
@@ -108,7 +109,7 @@ def load_style(path: Path) -> LatentPrior:
     return prior
 
 
-def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Image.Image:
+def draw_latent(prior: LatentPoses, *, view: str = "map", seed: int = 0) -> Image.Image:
     """A map with poses, the three annealed models, a mixture of Gaussians beside it, or the learning curve."""
     from poise.pictures.latent_map import (
         draw_annealed_maps,
@@ -122,19 +123,18 @@ def draw_latent(prior: LatentPrior, *, view: str = "map", seed: int = 0) -> Imag
         from poise.pictures.latent_paths import draw_latent_paths
 
         return draw_latent_paths(motions)
-    match view:
-        case "map":
-            return draw_latent_map(prior, seed=seed)
-        case "annealed":
-            return draw_annealed_maps(prior)
-        case "curve":
-            return draw_learning_curve(prior)
-        case "mixture":
-            return draw_mixture(prior, seed=seed)
-    raise UnknownNameError("view of a latent space", view, VIEWS)
+    if view not in VIEWS:
+        raise UnknownNameError("view of a latent space", view, VIEWS)
+    if view == "map":
+        return draw_latent_map(prior, seed=seed)
+    if (learned := learned_space_of(prior)) is None:
+        raise InvalidValueError(f"a model of kind {prior.kind} keeps nothing of its learning; draw its map")
+    if view == "annealed":
+        return draw_annealed_maps(learned)
+    return draw_learning_curve(learned) if view == "curve" else draw_mixture(learned, seed=seed)
 
 
-def save_samples(prior: LatentPrior, path: Path, *, count: int = 8, seed: int = 0) -> Path:
+def save_samples(prior: LatentPoses, path: Path, *, count: int = 8, seed: int = 0) -> Path:
     """Save poses at latent points about as likely as the training poses: a page of pictures, or a motion file."""
     poses = [standing_pose(prior, x) for x in sample_latents(prior, count, np.random.default_rng(seed))]
     if path.suffix.lower() != ".png":

@@ -20,7 +20,7 @@ from poise.pictures.mannequin import Colour, build_mannequin
 from poise.pictures.plots import Axes, Ellipse, Plot, image_of
 from poise.pictures.scene import Floor, Paper, figure, fitted, render
 from poise.pictures.subject import facing_of
-from poise.priors.latent.model import LatentSpace
+from poise.priors.latent.model import LatentPoses, LatentSpace
 from poise.priors.latent.prior import LatentPrior, novel_latents, spread_latents, standing_pose
 from poise.priors.style.prior import Mixture
 from poise.skeleton.skeleton import Pose
@@ -44,7 +44,7 @@ _ELEVATION, _TURN = np.radians(9.0), np.radians(38.0)
 _DPI = 100
 
 
-def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Image.Image:
+def draw_latent_map(prior: LatentPoses, *, title: str = "", seed: int = 0) -> Image.Image:
     """Fig. 1: the likelihood map with training poses (orange) and novel ones (green), each connected to its place."""
     plane = LatentPlane.of(prior.latents)
     novel = novel_latents(prior, MADE_UP, np.random.default_rng(seed))
@@ -57,9 +57,10 @@ def draw_latent_map(prior: LatentPrior, *, title: str = "", seed: int = 0) -> Im
     _points(axes[0], prior, plane)
     _tiles_beside(plot, axes[0], tiles, colours, plane.split(places)[0])
     axes[0].set(xlim=extent[:2], ylim=extent[2:])
-    clips = ", ".join(name for name, _ in prior.clips[:3] if name) + (" …" if len(prior.clips) > 3 else "")
-    counts = f"{len(prior.latents)} poses in {prior.dimensions} dimensions, {len(prior.active)} active"
-    note = f"{counts}, {prior.kernels[-1].kind} kernel"
+    known = getattr(prior, "clips", ())
+    clips = ", ".join(name for name, _ in known[:3] if name) + (" …" if len(known) > 3 else "")
+    note = f"{len(prior.latents)} poses in {prior.latents.shape[1]} dimensions, {len(prior.active)} active"
+    note += "".join(f", {kernel.kind} kernel" for kernel in getattr(prior, "kernels", ())[-1:])
     plot.text(0.012, 0.955, title or clips, fontsize=14, color=INK)
     plot.text(0.988, 0.955, note, fontsize=10, color=PALE_INK, ha="right")
     words = ("● training pose", "● made up", "+ active", "+ others, by time")

@@ -18,6 +18,7 @@ from poise.types import ShareProgress
 
 if TYPE_CHECKING:
     from poise.priors.dynamics.prior import DynamicsPrior
+    from poise.priors.latent.model import LatentPoses
     from poise.priors.latent.prior import LatentPrior
     from poise.priors.local.control_guide import MarkerGuide, SensorGuide
     from poise.priors.local.examples import Examples
@@ -63,8 +64,15 @@ def credits_of(prior: Prior) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, (getattr(prior, "credit", ""), *clips, *parts))))
 
 
-def latent_of(prior: Prior) -> LatentPrior | None:
-    """The prior if it has a latent space (poses at latent points, likelihoods, a learning curve), else None."""
+def latent_of(prior: Prior) -> LatentPoses | None:
+    """The prior if it has a latent space with poses and likelihoods (`LatentPoses`), else None."""
+    from poise.priors.latent.model import LatentPoses
+
+    return prior if isinstance(prior, LatentPoses) else None
+
+
+def learned_space_of(prior: Prior) -> LatentPrior | None:
+    """The prior if its latent space was learned here, with annealed kernels and a learning curve, else None."""
     from poise.priors.latent.prior import LatentPrior
 
     return prior if isinstance(prior, LatentPrior) else None

@@ -17,7 +17,7 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
 from poise.priors.dynamics.flow import Ring
-from poise.priors.latent.prior import LatentPrior
+from poise.priors.latent.model import LatentPoses
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.studio import messages
 from poise.studio.arrays import packed
@@ -30,7 +30,7 @@ GRID = (140, 90)  # columns and rows of an unrolled cylinder
 class LatentView(ABC):
     """A two-dimensional view of a latent space."""
 
-    prior: LatentPrior
+    prior: LatentPoses
 
     @abstractmethod
     def all_seen(self, x: Float[Array, "n latent"]) -> Float[Array, "n 2"]:
@@ -136,15 +136,15 @@ class CylinderView(LatentView):
         return self.prior.likelihood_map(places).reshape(rows, columns), extent
 
     def _rolled(self, points: Float[Array, "n 2"]) -> Float[Array, "n latent"]:
-        x = np.zeros((len(points), self.prior.dimensions))
+        x = np.zeros((len(points), self.prior.latents.shape[1]))
         x[:, self.ring.dimensions] = self.ring.at(points[:, 0] + np.pi)
         x[:, self.along] = points[:, 1]
         return x
 
 
-def view_of(prior: LatentPrior) -> LatentView:
+def view_of(prior: LatentPoses) -> LatentView:
     """The view of a style's latent space that suits it."""
-    unrolled = prior.unrolled
+    unrolled = getattr(prior, "unrolled", None)
     if unrolled is not None:
         return CylinderView(prior, *unrolled)
     return PlaneView(prior, LatentPlane.of(prior.latents))

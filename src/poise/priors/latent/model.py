@@ -33,6 +33,7 @@ from poise.geometry import rotations
 from poise.gp.covariance import KERNELS, Kernel
 from poise.gp.process import Posterior, projected
 from poise.priors.latent.local_gaussian import LatentArrays
+from poise.priors.prior import Prior
 from poise.schema import Check, Declared, Indices, Numbers, choice, flag, record
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
@@ -233,6 +234,17 @@ class LatentSpace(Protocol):
 
     def likelihood_map(self, x: Float[Array, "points latent"]) -> Float[Array, "points"]:
         """Log-likelihood (up to a constant) of latent points."""
+
+
+@runtime_checkable
+class LatentPoses(Prior, LatentSpace, Protocol):
+    """A prior with poses at latent points: the studio and `poise latent` show any, from outside too."""
+
+    def pose_at(self, x: Float[Array, "latent"]) -> Float[Array, "maps"]:
+        """The pose at a latent point."""
+
+    def up_at(self, x: Float[Array, "latent"]) -> Float[Array, "3"]:
+        """The up direction there, in the root's frame."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -19,7 +19,7 @@ from poise.gp.covariance import Kernel
 from poise.priors.latent import local_gaussian as shape
 from poise.priors.latent import model
 from poise.priors.latent.guide import LatentGuide
-from poise.priors.latent.model import LatentModel, LatentSpace, Observed, observed
+from poise.priors.latent.model import LatentModel, LatentPoses, LatentSpace, Observed, observed
 from poise.priors.registry import Stored
 from poise.savable import Savable
 from poise.schema import CLIPS, QUANTILES, Declared, Numbers, Schema
@@ -288,6 +288,6 @@ def spread_latents(space: LatentSpace, count: int) -> Float[Array, "chosen laten
     return points[chosen]
 
 
-def standing_pose(prior: LatentPrior, x: Float[Array, "latent"]) -> Pose:
+def standing_pose(prior: LatentPoses, x: Float[Array, "latent"]) -> Pose:
     """The pose at a latent point, with its expected tilt, its lowest joint at height 0."""
     return prior.space.pose_from_q(prior.space.standing(prior.pose_at(x), prior.up_at(x)))

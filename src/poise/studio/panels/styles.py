@@ -8,7 +8,7 @@ from poise.capture.matching import read_take
 from poise.errors import InvalidValueError
 from poise.formats import extensions
 from poise.motion.motion import Motion
-from poise.priors.abilities import latent_of, standing_pose
+from poise.priors.abilities import learned_space_of, standing_pose
 from poise.priors.model_file import load
 from poise.priors.prior import Prior
 from poise.priors.registry import learn
@@ -65,8 +65,8 @@ class StylesPanel(Panel):
                     motions += motions_from(path)
             rest = 1.0 - READING
             prior = learn(motions, message.kind, progress=lambda done: report(READING + rest * done))
-            latent = latent_of(prior)
-            curve = [] if latent is None else latent.learning_curve.tolist()
+            learned = learned_space_of(prior)
+            curve = [] if learned is None else learned.learning_curve.tolist()
             return Done(lambda: self._used(prior, message.name), curve)
 
         return [session.jobs.start("learn", f"learning {message.name}", work)]
