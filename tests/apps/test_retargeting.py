@@ -21,6 +21,7 @@ from poise.motion.world import joint_transforms
 from poise.skeleton import Pose, Skeleton
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.retarget import size_ratio
+from poise.skeleton.roles import MAIN_ROLES
 from poise.solvers.constraints import transform
 
 UNREAL = {
@@ -402,3 +403,40 @@ def test_palms_are_in_the_middle_of_the_hands_skin(tmp_path):
     file = in_boots(tmp_path / "boots.glb")
     left, right = skin_of(open_character(file)).palms
     assert 0.46 * 0.05 < min(left, right) <= max(left, right) < 0.46 * 0.13
+
+
+def flat_file(path):
+    """A character whose bones are all side by side below one node, named by numbers."""
+    body = person()
+    gltf.write(Pose.rest(body, root_position=body.offsets[0].tolist()), path)
+    content, binary = parts_of(path)
+    del content["scenes"][0]["extras"]
+    places = joint_transforms(Motion.of_poses([Pose.rest(body, root_position=body.offsets[0].tolist())]))[0][
+        0
+    ]
+    joints = {
+        name: k for k, name in enumerate(node.get("name") for node in content["nodes"]) if name in body.names
+    }
+    for name, node in joints.items():
+        place = places[body.names.index(name)].tolist()
+        entry = {"name": f"node_{node}", "translation": place}
+        content["nodes"][node] = entry | {
+            key: value for key, value in content["nodes"][node].items() if key in ("mesh", "skin")
+        }
+    content["scenes"][0]["nodes"] = [
+        node for node in content["scenes"][0]["nodes"] if node not in joints.values()
+    ] + [len(content["nodes"])]
+    content["nodes"].append({"name": "all", "children": sorted(joints.values())})
+    return packed(path, content, binary), body, joints
+
+
+def test_bones_that_all_hang_on_one_node_are_joined_by_their_skin_and_places(tmp_path, walk):
+    file, body, joints = flat_file(tmp_path / "flat.glb")
+    found = open_character(file).skeleton
+    for role in MAIN_ROLES:
+        assert found.roles[role] == f"node_{joints[body.roles[role]]}", role
+    moved = retarget(walk[:20], file)
+    moved.save(tmp_path / "out.glb")
+    again = poise.read(tmp_path / "out.glb")
+    gap = joint_transforms(again)[0] - joint_transforms(moved)[0]
+    assert np.abs(gap).max() < 1e-4

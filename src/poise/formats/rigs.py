@@ -13,16 +13,21 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
+from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from poise.errors import ParseError
 from poise.geometry import rotations as turning
 from poise.motion.motion import Motion, Origin
-from poise.skeleton.roles import LIMB_ALIASES, SIDES, side_and_part
+from poise.skeleton.roles import LIMB_ALIASES, MAIN_ROLES, SIDES, guess_roles, side_and_part
 from poise.skeleton.skeleton import Skeleton
 from poise.types import Array
 
 _FURTHEST = 1e6  # metres
 _STILL_RADIANS = 1e-5
+_FEWEST_FLAT, _MOST_FLAT = 12, 400  # joints of a person without a tree
+_MIDDLE = 0.003  # of the width: joints this near to the middle have no side
+_TRUNK = 0.3  # times their length: bones between joints in the middle
+_ALIKE, _FAR = 0.01, 1e3  # least correlation of the skin of neighbours; and how much longer other bones seem
 _TIP = re.compile(r"(end|leaf|nub|tip|site|top|effector)[\d_.\-]*(l|r|left|right)?$", re.IGNORECASE)
 _STRETCH = 1e-3  # metres: smaller changes of bone length are not worth a warning
 
@@ -174,6 +179,54 @@ def limbs_joined(names: Sequence[str], joints: list[int], parents: list[int]) ->
     order = sorted(range(len(joints)), key=lambda k: len(_climb(k, above)) if above != parents else k)
     number = {k: place for place, k in enumerate(order)}
     return [joints[k] for k in order], [number.get(above[k], -1) for k in order]
+
+
+def is_flat(parents: Sequence[int]) -> bool:
+    """Whether all bones of a rig, as many as a person's, hang on one."""
+    return (
+        _FEWEST_FLAT <= len(parents) <= _MOST_FLAT
+        and max(len(_climb(k, parents)) for k in range(len(parents))) <= 2
+    )
+
+
+def joined_by_skin(
+    names: Sequence[str],
+    joints: list[int],
+    parents: list[int],
+    places: Float[Array, "joints 3"],
+    shared: Float[Array, "joints joints"],
+) -> tuple[list[int], list[int]]:
+    """The joints and parents of a rig whose bones all hang on one: neighbours are those that carry the same skin.
+
+    The tree has the shortest bones between such neighbours, the shorter the more skin they share, and none from left to
+    right. Its root is the joint from which it is a person. Joints without skin are left out. A rig that is not a person
+    stays as it is.
+    """
+    worn = np.flatnonzero(np.diag(shared) > 0.0)
+    if not len(worn):
+        return joints, parents
+    own = np.sqrt(np.diag(shared)[worn])
+    alike = shared[np.ix_(worn, worn)] / own[:, None] / own
+    apart = np.linalg.norm(places[worn, None] - places[None, worn], axis=-1) + 1e-6
+    apart = np.where(alike > _ALIKE, apart / np.sqrt(np.maximum(alike, _ALIKE)), _FAR * apart)
+    across = places[worn][:, (0, 2)]
+    wide = across[:, int(np.argmax(np.ptp(across, axis=0)))]
+    wide = wide - np.median(wide)
+    side = np.sign(np.where(np.abs(wide) < _MIDDLE * np.ptp(wide), 0.0, wide))
+    apart[np.outer(side, side) < 0.0] *= _FAR**2  # left and right meet in the middle only
+    apart[np.equal.outer(side, side) & (side == 0.0)] *= _TRUNK  # which is a chain
+    bones = minimum_spanning_tree(apart)
+    heights = places[worn, 1]
+    for root in np.argsort(np.abs(heights - 0.5 * (heights.min() + heights.max()))).tolist():
+        order, above = breadth_first_order(bones, root, directed=False)
+        number = {joint: k for k, joint in enumerate(order.tolist())}
+        up = np.array([number.get(int(above[joint]), -1) for joint in order])
+        offsets = places[worn[order]] - np.where(up[:, None] < 0, 0.0, places[worn[order]][up])
+        body = Skeleton(tuple(names[joints[k]] for k in worn[order]), up, offsets, len(up) * ("ZYX",))
+        roles = guess_roles(body)
+        if set(MAIN_ROLES) <= set(roles) and roles["pelvis"] == body.names[0]:
+            return [joints[k] for k in worn[order]], up.tolist()
+    return joints, parents
 
 
 def _climb(joint: int, above: Sequence[int]) -> list[int]:

@@ -15,7 +15,15 @@ from poise.formats.files import existing_file
 from poise.formats.gltf.container import Container, Json
 from poise.formats.gltf.nodes import Local, NodeTree, joints_of, node_tree
 from poise.formats.registry import glb_of_character
-from poise.formats.rigs import from_world, hung_as_in_metarig, limbs_joined, nearest_rotation, notes_on
+from poise.formats.rigs import (
+    from_world,
+    hung_as_in_metarig,
+    is_flat,
+    joined_by_skin,
+    limbs_joined,
+    nearest_rotation,
+    notes_on,
+)
 from poise.geometry import rotations as turning
 from poise.motion.motion import SEPARATOR, Motion, Origin
 from poise.types import Array
@@ -84,7 +92,44 @@ def open_rig(path: str | os.PathLike[str]) -> GltfRig:
         metarig = limbs_joined(tree.names, joints, [number.get(above[joint], -1) for joint in joints])
     joints, parents = metarig
     with np.errstate(all="ignore"):
+        if skin is not None and is_flat(parents):
+            worlds = node_worlds(tree, tree.locals, tree.with_above(joints))
+            places = np.stack([worlds[joint][0][0] for joint in joints])
+            joints, parents = joined_by_skin(
+                tree.names, joints, parents, places, _carried_together(file, joints, skin)
+            )
         return GltfRig(file, tree, joints, parents, skin, _bind_rotations(file, tree, joints, skin))
+
+
+def _carried_together(file: Container, joints: list[int], skin: int) -> Float[Array, "joints joints"]:
+    """The skin that two joints carry together: the sums over vertices of the products of their weights."""
+    place = {joint: k for k, joint in enumerate(joints)}
+    listed = file.integers("joints", file.objects("skins")[skin], below=len(file.objects("nodes")))
+    number = np.array([place.get(joint, len(joints)) for joint in listed])
+    shared, accessors = np.zeros((len(joints) + 1, len(joints) + 1)), len(file.objects("accessors"))
+    for node in file.objects("nodes"):
+        if node.get("skin") != skin or "mesh" not in node:
+            continue
+        mesh = file.objects("meshes")[file.integer("mesh", node, below=len(file.objects("meshes")))]
+        for part in file.objects("primitives", mesh):
+            worn = file.record("attributes", part)
+            if not {"JOINTS_0", "WEIGHTS_0"} <= worn.keys():
+                continue
+            slots, weights = (
+                file.array(file.integer(name, worn, below=accessors), kind="VEC4")
+                for name in ("JOINTS_0", "WEIGHTS_0")
+            )
+            if len(slots) != len(weights) or not np.all((slots >= 0) & (slots < len(listed))):
+                file.fail("a mesh names joints that its skin does not have")
+            carriers = number[slots.astype(np.int64)]
+            for first in range(4):
+                for second in range(4):
+                    np.add.at(
+                        shared,
+                        (carriers[:, first], carriers[:, second]),
+                        weights[:, first] * weights[:, second],
+                    )
+    return shared[:-1, :-1]
 
 
 def _motion(rig: GltfRig, wanted: str | None) -> Motion:
