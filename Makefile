@@ -10,7 +10,7 @@ ARCHIVE = $(or $(POISE_MOCAP),../shared/mocap)/cmu-all-30hz.npz.xz
 export PYTHON
 unexport PYTHONDONTWRITEBYTECODE  # the tests start many processes; none should compile every module again
 
-.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal motion audit sbom nightly release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
+.PHONY: help setup run demo test test-slow test-all check fuzz fuzz-briefly soak kills clients check-bounds bench speed learning learning-torch docs architecture docs-pictures results photos tasks characters universal motion audit sbom nightly mutants release addon lock clean format lint types layers examples gltf-validator page page-types browser studio-pictures studio-tasks studio-latency
 
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -153,8 +153,14 @@ audit: .venv-audit/.made page ## look for known weaknesses of the packages that 
 sbom: .venv-audit/.made ## list what an installation consists of, as CycloneDX in dist/poise.cdx.json
 	mkdir -p dist && .venv-audit/bin/cyclonedx-py requirements requirements/run.lock --pyproject pyproject.toml --output-reproducible -o dist/poise.cdx.json
 
-nightly: test-all browser audit ## what is too slow for every change: all tests, the browser, known weaknesses, hours of fuzzing
+nightly: test-all browser audit ## what is too slow for every change: all tests, the browser, known weaknesses, mutants, hours of fuzzing
+	$(MAKE) mutants SEED=$$(date +%j)
 	$(MAKE) fuzz SEED=$$(date +%j)
+
+MUTANTS := 40
+
+mutants: .venv/.dev page ## change operators of Poise at random, and count what the tests notice: make mutants MUTANTS=100 SEED=7
+	$(BIN)/python tools/mutants.py --count $(MUTANTS) --seed $(SEED)
 
 EXTRAS := c3d,fbx,usd,lsl,plots,data,video,library,cluster,notebook
 PYTHONS := $(or $(PYTHON),python3)
