@@ -16,6 +16,7 @@ import numpy as np
 from poise.apps.outputs import STILLS, save, save_claims
 from poise.errors import InvalidValueError
 from poise.formats.tables import declared, key_of, read_table
+from poise.priors.abilities import stands
 from poise.priors.evidence import KnownFrames
 from poise.priors.model_file import load, opened
 from poise.priors.prior import Prior
@@ -65,6 +66,7 @@ def pose(
         balance=balance,
         arms=balance,
         apart=apart,
+        intent=stands(prior),
     )
     if corrections is None:
         return _posture(prior, tolerance).solve(asked, manner)

@@ -88,6 +88,8 @@ class Manner:
     """Idle arms hang."""
     apart: bool = True
     """Limbs stay out of the body."""
+    intent: bool = True
+    """Hips with a low handle sit, a foot with a high one kicks; priors of people only, as others learned their own."""
 
 
 BARE = Manner(near=False, heading=None, balance=False, arms=False, apart=False)
@@ -122,6 +124,7 @@ class Posture:
 
     def solve(self, asked: Sequence[Constraint], manner: Manner) -> Solution:
         """The likeliest pose, from the prior's own guess."""
+        manner = replace(manner, intent=manner.intent and self._stands)
         try:
             plan = plan_of(self._skeleton, asked, manner)
             if not plan.placed and manner.near and manner.floor is not None and self._stands:
@@ -147,6 +150,7 @@ class Posture:
         fine: bool = True,
     ) -> Solution:
         """The pose nearest to `start`, with the defaults of the pose `before`; if it `moves`, a moment after it."""
+        manner = replace(manner, intent=manner.intent and self._stands)
         plan, positions = plan_of(self._skeleton, asked, manner), before.world[0]
         reach = (self._space, start) if self._stands else None
         more = [*plan.then(positions, asked), *plan.firm(positions, reach, moving=True)]
@@ -380,13 +384,17 @@ def _plan(
     at_role = {role: skeleton.index(role) for role in skeleton.roles}
     level = {joints[number][0]: level for number, level in zip(placing, lifted, strict=False)}
     feet_up = [role for role in FLOOR_ROLES[:2] if level.get(at_role.get(role, -1), 0) >= KICKS]
-    if manner.balance:
+    if manner.balance and manner.intent:
         defaults += [one for role in feet_up for one in bearing.kicking(skeleton, role)]
         defaults += bearing.seated(skeleton, at=at) if level.get(at_role.get("pelvis", -1)) in SEATED else []
     if manner.arms:
         busy = [joint for own in joints for joint in own]
         defaults += bearing.hanging(
-            skeleton, busy=busy, at=at, heading=heading, spread=manner.balance and len(feet_up) == 1
+            skeleton,
+            busy=busy,
+            at=at,
+            heading=heading,
+            spread=manner.balance and manner.intent and len(feet_up) == 1,
         )
     held = tuple((role, placed[joint]) for role, joint in at_role.items() if joint in placed)
     low = {joint for joint in placed if level.get(joint, 0) < LIFTED}
