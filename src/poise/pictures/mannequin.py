@@ -335,7 +335,7 @@ def _ribs(body: MannequinBody) -> _Parts:
 
 
 def _head(body: MannequinBody) -> _Parts:
-    """An egg with a small nose, which shows the gaze direction."""
+    """An egg with a small nose and eyes, which show the gaze direction."""
     head, scale = body.joint("head"), body.stature
     if head is None:
         return []
@@ -350,7 +350,14 @@ def _head(body: MannequinBody) -> _Parts:
     bridge = place.origin + scale * (0.072 * place.along + 0.054 * place.front)
     tip = place.origin + scale * (0.047 * place.along + 0.063 * place.front)
     nose = lofts.tapered(bridge, tip, scale * np.array([0.004, 0.006, 0.008]), sides=10)
-    return [(head, "centre", skull), (head, "centre joint", nose)]
+    eyes = [
+        lofts.ball(
+            place.origin + scale * (0.074 * place.along + side * place.side + 0.0485 * place.front),
+            0.0062 * scale,
+        )
+        for side in (-0.0185, 0.0185)
+    ]
+    return [(head, "centre", skull), *[(head, "centre joint", part) for part in (nose, *eyes)]]
 
 
 def _egg(profile: Profile, place: lofts.Axes, *, height: float, scale: float) -> Solid:

@@ -10,8 +10,10 @@ from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
 from poise.pictures.mannequin import TONES, build_mannequin
+from poise.pictures.skin import Skin, skin_of
 from poise.skeleton.kinematics import turns_in_world, world_transforms
-from poise.skeleton.skeleton import Pose, Skeleton
+from poise.skeleton.neutral import stands_at_rest
+from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.studio import messages
 from poise.studio.state import State
 from poise.types import Array
@@ -64,7 +66,7 @@ def skins_of(character: Path) -> list[messages.Skin]:
 def body_of(pose: Pose) -> messages.BodyShown:
     """Skeleton and mannequin; the pose, of a standing person, shows the directions of soles and face."""
     skeleton = pose.skeleton
-    mesh = build_mannequin(skeleton, rotations=pose.rotations[None])
+    mesh = _skin_at_rest(skeleton) if stands_at_rest(skeleton) else _skin(skeleton, pose.rotations[None])
     roles = {joint: role for role, joint in skeleton.roles.items()}
     joints = [
         messages.Joint(name=name, parent=int(parent), role=roles.get(name), end=bool(end))
@@ -76,7 +78,18 @@ def body_of(pose: Pose) -> messages.BodyShown:
         vertices=packed(mesh.vertices),
         normals=packed(mesh.normals),
         vertex_joints=packed(mesh.joints, "<u2"),
+        vertex_weights=packed(mesh.weights),
         vertex_tones=packed(mesh.tones, "u1"),
         palette=list(TONES.values()),
         triangles=packed(mesh.triangles, "<u4"),
+        inverses=packed(mesh.inverses),
     )
+
+
+@kept_for_body
+def _skin_at_rest(skeleton: Skeleton) -> Skin:
+    return _skin(skeleton, None)
+
+
+def _skin(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> Skin:
+    return skin_of(build_mannequin(skeleton, rotations=rotations), skeleton, rotations)

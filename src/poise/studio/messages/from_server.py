@@ -106,11 +106,12 @@ class Skin(Wire):
 
 
 class BodyShown(FromServer, tag="body"):
-    """The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint.
+    """The skeleton, and a skin: each vertex follows four joints by weight.
 
-    Vertices and normals are float32 (n, 3), joints uint16 (n), tones uint8 (n) into `palette` (sRGB, 0 to 1), triangles
-    uint32 (m, 3). A character with meshes of its own has them in the file at the address `character`, which is empty
-    for bare skeletons.
+    Vertices and normals are float32 (n, 3), joints uint16 (n, 4), weights float32 (n, 4), tones uint8 (n) into
+    `palette` (sRGB, 0 to 1), triangles uint32 (m, 3); inverses, float32 (joints, 3, 4), lead into the joints' frames.
+    A character with meshes of its own has them in the file at the address `character`, which is empty for bare
+    skeletons.
     """
 
     joints: list[Joint]
@@ -118,9 +119,11 @@ class BodyShown(FromServer, tag="body"):
     vertices: bytes
     normals: bytes
     vertex_joints: bytes
+    vertex_weights: bytes
     vertex_tones: bytes
     palette: list[tuple[float, float, float]]
     triangles: bytes
+    inverses: bytes
     character: str = ""
     skins: list[Skin] = []
 

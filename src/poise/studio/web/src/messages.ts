@@ -636,7 +636,7 @@ export interface Skin {
   matrices: Uint8Array;
 }
 
-/** The skeleton, and a mesh in rigid parts: each vertex is fixed in the frame of its joint. */
+/** The skeleton, and a skin: each vertex follows four joints by weight. */
 export interface BodyShown {
   type: "body";
   joints: Joint[];
@@ -644,9 +644,11 @@ export interface BodyShown {
   vertices: Uint8Array;
   normals: Uint8Array;
   vertexJoints: Uint8Array;
+  vertexWeights: Uint8Array;
   vertexTones: Uint8Array;
   palette: [number, number, number][];
   triangles: Uint8Array;
+  inverses: Uint8Array;
   character: string;
   skins: Skin[];
 }

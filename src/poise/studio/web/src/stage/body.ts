@@ -19,22 +19,22 @@ import type { BodyShown } from "../messages";
 export class Shape {
   readonly geometry = new BufferGeometry();
   readonly joints: number;
+  /** Into the frame of every joint, from the pose of the vertices. */
+  readonly inverses: readonly Matrix4[];
   private readonly tones: Uint8Array;
 
   constructor(body: BodyShown) {
     this.joints = body.joints.length;
     this.tones = bytesAs(Uint8Array, body.vertexTones);
-    const rigid = bytesAs(Uint16Array, body.vertexJoints);
-    const indices = new Uint16Array(rigid.length * 4);
-    const weights = new Float32Array(rigid.length * 4);
-    rigid.forEach((joint, vertex) => {
-      indices[vertex * 4] = joint;
-      weights[vertex * 4] = 1;
+    const numbers = bytesAs(Float32Array, body.inverses);
+    this.inverses = body.joints.map((_, joint) => {
+      const [a, b, c, d, e, f, g, h, i, j, k, l] = numbers.subarray(12 * joint, 12 * joint + 12) as unknown as number[];
+      return new Matrix4().set(a!, b!, c!, d!, e!, f!, g!, h!, i!, j!, k!, l!, 0, 0, 0, 1);
     });
     this.geometry.setAttribute("position", new BufferAttribute(bytesAs(Float32Array, body.vertices), 3));
     this.geometry.setAttribute("normal", new BufferAttribute(bytesAs(Float32Array, body.normals), 3));
-    this.geometry.setAttribute("skinIndex", new BufferAttribute(indices, 4));
-    this.geometry.setAttribute("skinWeight", new BufferAttribute(weights, 4));
+    this.geometry.setAttribute("skinIndex", new BufferAttribute(bytesAs(Uint16Array, body.vertexJoints), 4));
+    this.geometry.setAttribute("skinWeight", new BufferAttribute(bytesAs(Float32Array, body.vertexWeights), 4));
     this.geometry.setIndex(new BufferAttribute(bytesAs(Uint32Array, body.triangles), 1));
   }
 
@@ -53,8 +53,7 @@ export class Figure {
   constructor(shape: Shape, material: MeshStandardMaterial) {
     this.mesh = new SkinnedMesh(shape.geometry, material);
     this.bones = Array.from({ length: shape.joints }, () => new Bone());
-    const unbound = this.bones.map(() => new Matrix4());
-    this.mesh.bind(new Skeleton(this.bones, unbound), new Matrix4());
+    this.mesh.bind(new Skeleton(this.bones, [...shape.inverses]), new Matrix4());
     this.mesh.frustumCulled = false;
     this.mesh.visible = false;
   }

@@ -5,6 +5,7 @@ import {
   HemisphereLight,
   NeutralToneMapping,
   PCFShadowMap,
+  PMREMGenerator,
   PerspectiveCamera,
   Raycaster,
   Scene,
@@ -14,6 +15,7 @@ import {
   Vector3,
   WebGLRenderer,
 } from "three";
+import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
 import type { BodyShown } from "../messages";
@@ -53,7 +55,7 @@ export class Stage {
   private readonly ground = new Ground();
   readonly props = new Props(() => this.invalidate());
   private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
-  private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 1.55);
+  private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 0.9);
   private shape: Shape | null = null;
   private figure: Figure | null = null;
   private character: Character | null = null;
@@ -394,5 +396,9 @@ export class Stage {
     const rim = new DirectionalLight(0xdfeaff, 0.8);
     rim.position.set(-3, 2.4, -3);
     this.scene.add(this.sky, sun, sun.target, rim);
+    const surroundings = new PMREMGenerator(this.renderer);
+    this.scene.environment = surroundings.fromScene(new RoomEnvironment(), 0.04).texture;
+    this.scene.environmentIntensity = 0.35;
+    surroundings.dispose();
   }
 }

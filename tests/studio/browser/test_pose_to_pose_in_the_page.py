@@ -1,0 +1,147 @@
+"""An animator's work in time: a walk to a box, picking up and turning; many edits; a narrow page."""
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+from playwright.sync_api import Browser
+
+from poise.priors.model_file import save
+from poise.priors.motion.network import FILE
+from poise.priors.universal.prior import UniversalPrior
+from small_motion import lines_saved
+from studio_page import Server, StudioPage
+
+STRIDE = 0.45  # metres
+
+
+@pytest.fixture(scope="module")
+def people(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A studio with the universal prior."""
+    folder = tmp_path_factory.mktemp("people")
+    save(UniversalPrior(), folder / "people.poise")
+    lines = {"POISE_MOTION_WEIGHTS": str(lines_saved(folder / "lines.safetensors"))}
+    server = Server([folder / "people.poise"], cache=folder, env={} if FILE.exists() else lines)
+    yield server
+    server.kill()
+
+
+@pytest.fixture
+def animator(people: Server, chromium_browser: Browser) -> Iterator[StudioPage]:
+    context = chromium_browser.new_context(viewport={"width": 1100, "height": 700})
+    studio = StudioPage(context.new_page(), people.address)
+    studio.work_in("Animate")
+    studio.page.keyboard.press("4")  # from the left, where ahead is to the left or right
+    studio.laid_out()
+    yield studio
+    context.close()
+    assert studio.problems == []
+
+
+def put(studio: StudioPage, frame: int, role: str, way: tuple[float, float, float]) -> None:
+    """Drags a joint by some metres at a frame."""
+    studio.show_frame(frame)
+    studio.settled()
+    studio.page.keyboard.press("f")
+    studio.page.wait_for_timeout(150)
+    start = studio.joint(role)
+    begin, end = studio.pixel(start), studio.pixel(tuple(np.add(start, way).tolist()))
+    studio.drag(begin, (end[0] - begin[0], end[1] - begin[1]), steps=8)
+    studio.wait(f"window.poise.state.scene.value.timeline.poses.some((key) => key.frame === {frame})")
+    studio.settled()
+
+
+def way_of(studio: StudioPage, role: str) -> np.ndarray:
+    """Where a joint is in every frame."""
+    return np.array(
+        studio.ask(
+            "Array.from({ length: state.motion.value.frames }, (_, frame) => [...state.motion.value.at(frame)"
+            f".slice(7 * state.body.value.joints.findIndex((joint) => joint.role === '{role}')).slice(0, 3)])"
+        )
+    )
+
+
+def test_a_walk_to_a_box_stays_a_walk_when_a_hand_is_keyed(animator: StudioPage) -> None:
+    studio = animator
+    for frame, role, ahead in ((12, "left_foot", 1), (24, "right_foot", 2), (36, "left_foot", 1)):
+        put(studio, frame, role, (0.0, 0.0, ahead * STRIDE / 1.5))
+    studio.laid_out()
+    before = {role: way_of(studio, role) for role in ("left_foot", "right_foot")}
+    put(studio, 54, "right_hand", (0.0, -0.35, 0.3))
+    studio.laid_out()
+    frames = [key["frame"] for key in studio.ask("state.scene.value.timeline.poses")]
+    assert frames == [0, 12, 24, 36, 54]
+    hips, spine = way_of(studio, "pelvis"), way_of(studio, "chest")
+    assert hips[:, 1].min() > 0.4
+    up = (spine - hips) / np.linalg.norm(spine - hips, axis=1, keepdims=True)
+    assert np.degrees(np.arccos(up[:37, 1].min())) < 30.0  # upright while it walks
+    for role in before:
+        feet = way_of(studio, role)
+        for one, other in itertools.pairwise(frames):
+            if np.linalg.norm(feet[other] - feet[one]) < 0.004:  # it stands from key to key
+                assert np.linalg.norm(feet[one : other + 1] - feet[one], axis=1).max() < 0.005
+        np.testing.assert_allclose(feet[:24], before[role][:24], atol=0.03)  # far from the new key
+
+
+def test_every_edit_is_keyed_and_there_after_a_reload(animator: StudioPage) -> None:
+    studio, rng = animator, np.random.default_rng(4)
+    studio.page.mouse.click(*studio.pixel(studio.joint("right_hand")))
+    studio.wait("window.poise.state.handles.value.length === 1")
+    edits = [
+        lambda: studio.page.keyboard.press("ArrowUp"),
+        lambda: studio.page.keyboard.press("m"),
+        lambda: typed(studio, 0.9 + 0.3 * rng.random()),
+        lambda: studio.press("Look at a point"),
+        lambda: studio.drag_joint("head", (10, 12)),
+    ]
+    for number, edit in enumerate(edits):
+        frame, undos = 6 * number + 6, studio.ask("state.scene.value.undo")
+        studio.show_frame(frame)
+        studio.settled()
+        edit()
+        studio.wait(f"window.poise.state.scene.value.timeline.poses.some((key) => key.frame === {frame})")
+        studio.settled()
+        assert studio.ask("state.scene.value.undo") == undos + 1
+    poses = studio.ask("state.scene.value.timeline.poses")
+    assert [key["frame"] for key in poses] == [0, 6, 12, 18, 24, 30]
+    studio.laid_out()
+    hands = way_of(studio, "right_hand")
+    studio.page.wait_for_timeout(1500)  # it is saved a second after
+    studio.page.reload()
+    studio.wait("window.poise?.state.scene.value?.timeline.poses.length === 6")
+    assert studio.ask("state.scene.value.timeline.poses") == poses
+    studio.wait("window.poise.state.motion.value?.at(89)")
+    studio.laid_out()
+    assert math.isclose(np.abs(way_of(studio, "right_hand") - hands).max(), 0.0, abs_tol=1e-3)
+
+
+def typed(studio: StudioPage, height: float) -> None:
+    field = studio.page.get_by_label("Position Y in centimetres")
+    field.fill(f"{100 * height:.1f}")
+    field.press("Enter")
+    field.blur()
+
+
+def test_a_phone_shows_every_tool_and_folds_the_panel(people: Server, chromium_browser: Browser) -> None:
+    context = chromium_browser.new_context(viewport={"width": 390, "height": 800})
+    studio = StudioPage(context.new_page(), people.address)
+    studio.settled()
+    assert studio.page.evaluate("document.documentElement.scrollWidth") <= 390
+    cut = studio.page.evaluate(
+        """() => [...document.querySelectorAll("button")].filter((button) => button.offsetParent).filter((button) => {
+          const { left, right } = button.getBoundingClientRect();
+          const scrolls = button.closest(".tabs, .model-switch, .view-tools");
+          return !scrolls && (left < 0 || right > 390);
+        }).map((button) => button.ariaLabel ?? button.innerText)"""
+    )
+    assert cut == []
+    panel = studio.page.get_by_role("complementary")
+    tall = panel.bounding_box()
+    studio.press("Hide the panel")
+    studio.until(lambda: panel.bounding_box()["height"] < 0.3 * tall["height"], "the panel to fold")
+    studio.drag_joint("right_hand", (-10, -20))
+    studio.wait("window.poise.state.handles.value.length === 1")
+    context.close()
+    assert studio.problems == []
