@@ -11,9 +11,10 @@ from poise.skeleton.skeleton import Pose
 from poise.studio import messages as said
 from poise.studio import pose_to_pose
 from poise.studio.layers import changed_frames
+from poise.studio.panels import timeline
 from poise.studio.session import Session
 from poise.studio.state import Placed
-from running_studio import wait_until
+from running_studio import Heard, wait_until
 from small_motion import small_weights
 
 WALK = act("walk", seconds=3.0, fps=10.0)
@@ -110,6 +111,9 @@ def test_a_breakdown_keeps_its_share_of_the_time(posed: Session) -> None:
     posed.answer(said.MoveKeys(keys=body(20), by=6))
     assert frames_of(posed) == [0, 7, 17, 26, 28]
     assert posed.state.timeline.poses[2].kind == "breakdown"
+    arm = poses_at(posed, 17)
+    posed.answer(said.MoveKeys(keys=body(26), mirrored=True))
+    np.testing.assert_array_equal(poses_at(posed, 17), arm)
 
 
 def test_a_hold_a_tempo_and_an_ease_pace_the_span_to_the_next_key(posed: Session) -> None:
@@ -169,12 +173,17 @@ def test_a_handle_that_was_pinned_at_a_key_is_pinned_there_again(posed: Session)
 def test_a_body_that_the_motion_prior_does_not_know_moves_on_lines(
     posed: Session, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(pose_to_pose, "prior_on", lambda _: None)
+    for module in (pose_to_pose, timeline):
+        monkeypatch.setattr(module, "prior_on", lambda _: None)
+    heard = Heard(posed)
     posed.answer(said.EaseKeys(keys=body(7), tempo=2.0))
     wait_until(lambda: posed.jobs.idle)
     motion = motion_of(posed)
     middle = 0.5 * (motion.root_positions[20] + motion.root_positions[28])
     np.testing.assert_allclose(motion.root_positions[24], middle, atol=1e-9)
+    posed.answer(said.EaseKeys(keys=body(7), tempo=1.0))
+    remarks = [message.words for message in heard.messages if isinstance(message, said.Remark)]
+    assert remarks == [timeline.STRAIGHT]  # said once
 
 
 def test_without_poses_the_motion_is_gone_and_undo_brings_it_back(posed: Session) -> None:

@@ -28,7 +28,7 @@ from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import POSES, BodyKey, MoveKeys, RangeEdit, Timeline
 from poise.studio.solving import feet_of, place_of, turn_of
 from poise.studio.state import State, handles_on
-from poise.studio.timeline_script import script_of, with_key
+from poise.studio.timeline_script import SMOOTHED, script_of, with_key
 
 STANDS = 0.005  # metres that a foot moves at most from key to key to count as standing
 Poses = Mapping[int, Pose]
@@ -103,10 +103,13 @@ def prior_on(skeleton: Skeleton) -> MotionPrior | None:
 def moved(state: State, message: MoveKeys) -> State:
     """Move or copy keys to other frames; whole poses go with them, or their mirror images."""
     changed, _ = moved_keys(state, message)
-    poses = poses_of(state)
-    carried = {b: poses[a] for (handle, a), (_, b) in destinations(state, message).items() if handle is None}
-    if message.mirrored:
-        carried = {at: standing_as(pose, pose, mirrored=True) for at, pose in carried.items()}
+    poses, carried = poses_of(state), {}
+    chosen = {key.frame for key in message.keys if key.handle is None}
+    for (handle, frame), (_, to) in destinations(state, message).items():
+        if handle is None:
+            pose = poses[frame]
+            mirrored = message.mirrored and frame in chosen
+            carried[to] = standing_as(pose, pose, mirrored=True) if mirrored else pose
     return rekeyed(
         state.with_(timeline=changed.timeline.with_(poses=state.timeline.poses)),
         changed.timeline.poses, {**poses, **carried}, carried,
@@ -117,7 +120,7 @@ def solved(state: State) -> Layers:
     """The whole motion: feet that stand are in place, and paths and pins of handles are followed between the keys."""
     assert state.layers is not None
     timeline, poses = state.timeline, poses_of(state)
-    if prior_on(state.pose.skeleton) is None or len(poses) < 2:
+    if prior_on(state.pose.skeleton) is None or not 1 < len(poses) <= timeline.frames <= SMOOTHED:
         return state.layers
     keys = {key.frame: key for key in timeline.poses}
     through = _through(keys, poses, timeline, (0, timeline.frames - 1))

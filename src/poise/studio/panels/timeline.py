@@ -7,13 +7,14 @@ from dataclasses import replace
 from poise.apps.keyframing_script import read_script
 from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
+from poise.skeleton.skeleton import Skeleton
 from poise.studio import messages, pose_to_pose
 from poise.studio.correcting import at_frame, eased, keys_at, meeting, moved, recorrected, removed
 from poise.studio.jobs import Done, Report, Steps
 from poise.studio.layers import Layers, joined
 from poise.studio.messages import Key, Timeline
 from poise.studio.panels.clips import check_length
-from poise.studio.pose_to_pose import filled, poses_of, rekeyed, solved
+from poise.studio.pose_to_pose import filled, poses_of, prior_on, rekeyed, solved
 from poise.studio.session import Answer, Panel, Session
 from poise.studio.solving import Poser, place_of
 from poise.studio.state import Placed, State
@@ -36,6 +37,7 @@ from poise.studio.timeline_script import (
 
 MOST_KEYS = 2000
 SOLVING = "solveTimeline"
+STRAIGHT = "Between poses this body moves on straight lines: there is no motion prior for it."
 FIRST_PASS = 0.4  # of the progress: frames in sequence, before all of them together
 
 
@@ -45,6 +47,7 @@ class TimelinePanel(Panel):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         session.restorers.append(self._restored)
+        self._straight: Skeleton | None = None
 
     def resize(self, message: messages.SetTimeline) -> Answer:
         """Set the length; keys beyond the end are removed; a recording is cut, or its last frame held."""
@@ -307,6 +310,10 @@ class TimelinePanel(Panel):
     def _solve_poses(self) -> None:
         """Fill all frames between whole poses in the background, then solve them with what is above the poses."""
         session, state = self._session, self._session.state
+        skeleton = state.pose.skeleton
+        if prior_on(skeleton) is None and self._straight is not skeleton:
+            self._straight = skeleton  # said once
+            session.post(messages.Remark(words=STRAIGHT))
 
         def work(report: Report) -> Steps:
             frames = state.timeline.frames
