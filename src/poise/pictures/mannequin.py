@@ -352,8 +352,8 @@ def _head(body: MannequinBody) -> _Parts:
     nose = lofts.tapered(bridge, tip, scale * np.array([0.004, 0.006, 0.008]), sides=10)
     eyes = [
         lofts.ball(
-            place.origin + scale * (0.074 * place.along + side * place.side + 0.0485 * place.front),
-            0.0062 * scale,
+            place.origin + scale * (0.074 * place.along + side * place.side + 0.0515 * place.front),
+            0.0072 * scale,
         )
         for side in (-0.0185, 0.0185)
     ]

@@ -20,6 +20,7 @@ GRID = 0.007  # of stature: the distance of grid points
 ROUND = 0.012  # of stature: how far parts round off where they meet
 SOFT = 0.010  # of stature: over what distance a vertex goes from one joint to another
 SMALL = 4  # cells: parts of the face are smaller
+SMOOTH = 0.8  # cells: of the mean that hides the edges of the parts
 BONES = 4  # joints that a vertex follows
 FIRST = np.eye(1, BONES)
 PERSON = {"pelvis", "head", "left_thigh", "right_thigh", "left_foot", "right_foot"}
@@ -91,7 +92,9 @@ def _continuous(
         known = field[tuple(map(slice, begin, end))]
         both = np.maximum(reach - np.abs(known - away), 0.0) / reach
         known[...] = np.minimum(known, away) - 0.25 * reach * both * both
-    points, triangles = surface(field)
+    from scipy.ndimage import gaussian_filter  # not with the module: the studio's first page can spare it
+
+    points, triangles = surface(gaussian_filter(field, SMOOTH))
     points = low + cell * points
     large = np.unique(parts[~small])
     joints, weights, tones = _followed(points, posed, normals, parts, large, body, skeleton)

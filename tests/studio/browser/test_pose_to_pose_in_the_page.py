@@ -44,8 +44,6 @@ def put(studio: StudioPage, frame: int, role: str, way: tuple[float, float, floa
     """Drags a joint by some metres at a frame."""
     studio.show_frame(frame)
     studio.settled()
-    studio.page.keyboard.press("f")
-    studio.page.wait_for_timeout(150)
     start = studio.joint(role)
     begin, end = studio.pixel(start), studio.pixel(tuple(np.add(start, way).tolist()))
     studio.drag(begin, (end[0] - begin[0], end[1] - begin[1]), steps=8)

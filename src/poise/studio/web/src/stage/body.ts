@@ -42,7 +42,21 @@ export class Shape {
     const table = palette.map((name) => new Color(name));
     const colours = new Float32Array(this.tones.length * 3);
     this.tones.forEach((tone, vertex) => table[tone % table.length]?.toArray(colours, vertex * 3));
-    this.geometry.setAttribute("color", new BufferAttribute(colours, 3));
+    this.geometry.setAttribute("color", new BufferAttribute(this.blended(this.blended(colours)), 3));
+  }
+
+  /** Colours that run into each other where they meet: means over the triangles around each vertex. */
+  private blended(colours: Float32Array): Float32Array {
+    const corners = this.geometry.index!.array;
+    const sums = new Float32Array(colours.length);
+    const counts = new Float32Array(colours.length / 3);
+    for (let at = 0; at < corners.length; at += 3)
+      for (let one = 0; one < 9; one += 1) {
+        const [to, from] = [corners[at + (one % 3)]!, corners[at + Math.floor(one / 3)]!];
+        counts[to]! += 1;
+        for (let k = 0; k < 3; k += 1) sums[3 * to + k]! += colours[3 * from + k]!;
+      }
+    return sums.map((sum, place) => sum / (counts[Math.floor(place / 3)] || 1));
   }
 }
 

@@ -55,7 +55,7 @@ export class Stage {
   private readonly ground = new Ground();
   readonly props = new Props(() => this.invalidate());
   private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
-  private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 0.9);
+  private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 0.55);
   private shape: Shape | null = null;
   private figure: Figure | null = null;
   private character: Character | null = null;
@@ -398,7 +398,7 @@ export class Stage {
     this.scene.add(this.sky, sun, sun.target, rim);
     const surroundings = new PMREMGenerator(this.renderer);
     this.scene.environment = surroundings.fromScene(new RoomEnvironment(), 0.04).texture;
-    this.scene.environmentIntensity = 0.35;
+    this.scene.environmentIntensity = 0.25;
     surroundings.dispose();
   }
 }
