@@ -116,7 +116,7 @@ def test_every_edit_is_keyed_and_there_after_a_reload(animator: StudioPage) -> N
 
 
 def typed(studio: StudioPage, height: float) -> None:
-    field = studio.page.get_by_label("Position Y in centimetres")
+    field = studio.page.get_by_label("Y in centimetres", exact=True)
     field.fill(f"{100 * height:.1f}")
     field.press("Enter")
     field.blur()
