@@ -13,7 +13,6 @@ from typing import Any
 
 import numpy as np
 from jaxtyping import Float
-from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree
 
 from poise.errors import ParseError
 from poise.geometry import rotations as turning
@@ -202,6 +201,8 @@ def joined_by_skin(
     right. Its root is the joint from which it is a person. Joints without skin are left out. A rig that is not a person
     stays as it is.
     """
+    from scipy.sparse.csgraph import breadth_first_order, minimum_spanning_tree  # slow to import
+
     worn = np.flatnonzero(np.diag(shared) > 0.0)
     if not len(worn):
         return joints, parents
