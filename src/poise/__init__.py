@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from poise.apps.outputs import save, show
     from poise.apps.planting import clean
     from poise.apps.posing import pose
+    from poise.apps.repairing import repair
     from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
     from poise.apps.virtual_markers import virtual_markers
@@ -73,8 +74,8 @@ __all__ = [
     "Pose", "PoseKey", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
     "UniversalPrior", "Walk", "__version__", "animate", "apps", "capture", "clean", "engine", "geometry", "inbetween",
     "keyframe", "learn", "library", "load", "motion", "perform", "performer", "pictures", "pose", "read",
-    "register_constraint", "register_format", "register_prior", "register_protocol", "retarget", "save", "show",
-    "simulate", "skeleton", "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
+    "register_constraint", "register_format", "register_prior", "register_protocol", "repair", "retarget", "save",
+    "show", "simulate", "skeleton", "solve", "solve_batch", "track", "view", "virtual_markers", "vision", "write",
 ]  # fmt: skip
 
 _HOMES = {
@@ -86,6 +87,7 @@ _HOMES = {
     "apps.outputs": "save show",
     "apps.planting": "clean",
     "apps.posing": "pose",
+    "apps.repairing": "repair",
     "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
     "apps.virtual_markers": "virtual_markers",

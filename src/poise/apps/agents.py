@@ -28,7 +28,8 @@ from poise.apps.describe import describe
 from poise.apps.inbetweening import PoseKey
 from poise.apps.keyframing import inbetween
 from poise.apps.outputs import ANIMATIONS, STILLS, save
-from poise.apps.planting import clean, slides
+from poise.apps.planting import slides
+from poise.apps.repairing import repair
 from poise.apps.retargeting import open_character, retarget
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import extensions, read, read_motion
@@ -199,8 +200,8 @@ class Tools:
         return self._motion(moved, output, onto=onto)
 
     def repair(self, motion: File, output: Output = None) -> Annotated[CallToolResult, MotionAnswer]:
-        """Mend a motion: feet stay where they stand."""
-        return self._motion(clean(self._there(motion)), output)
+        """Mend a motion: jitter, sliding feet, a sunk floor, missing frames, limbs inside the body."""
+        return self._motion(repair(self._there(motion)).motion, output)
 
     def render(
         self,

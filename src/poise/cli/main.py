@@ -43,6 +43,7 @@ COMMANDS = {
     "render": "draw a motion as a contact sheet or an animation",
     "retarget": "put a motion on your own character",
     "character": "show and correct the roles of a character's joints",
+    "repair": "mend a motion: jitter, sliding feet, a sunk floor, missing frames",
     "clean": "remove the foot slide of a motion",
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "build and search a library of many clips",
@@ -60,7 +61,7 @@ COMMANDS = {
 MODULES = {
     "program": "demo doctor warm-up",
     "pose": "pose correct image",
-    "motion": "act keyframe inbetween animate simulate edit clean",
+    "motion": "act keyframe inbetween animate simulate edit repair clean",
     "capture": "markers video fuse",
     "perform": "perform",
     "cameras": "cameras",

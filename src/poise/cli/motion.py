@@ -14,6 +14,7 @@ import numpy as np
 from poise.cli import terminal
 from poise.cli.options import (
     AS_FOUND,
+    Json,
     MotionModel,
     Onto,
     OptionalOutput,
@@ -361,6 +362,43 @@ def edit(
             f"{handle} could not reach its path in {len(edited.unmet)} frames; up to {worst:.0f} mm are missing"
         )
     print(written)
+
+
+@command("""\
+For motions from detectors, generators, retargeting and old takes. Frames that
+repeat the one before are filled, jitter goes without lag, a floor that tilts
+is levelled, a body that sinks into it is lifted, a path that slides is
+corrected, feet rest where they touch the floor, and limbs stay out of the
+body. What is sound hardly changes. The report compares before and after.
+
+Examples:
+  poise repair tracked.bvh -o mended.bvh
+  poise repair generated.glb -o mended.glb --picture compared.png
+""")
+def repair(
+    motion: Annotated[Path, about("The motion to mend.")],
+    *,
+    output: Output,
+    picture: Annotated[Path | None, about("Also draw both, one above the other (.png).")] = None,
+    json: Json = False,
+    reading: ReadingOptions = AS_FOUND,
+) -> None:
+    """Mend a motion of any origin, and report what was wrong."""
+    from poise.apps import repairing as app
+    from poise.apps.outputs import save_picture
+
+    source = reading.motion(motion)
+    with terminal.counting("mending") as report:
+        found = app.repair(source, progress=report)
+    written = write_motion(found.motion, output)
+    if picture is not None:
+        save_picture(app.compared(source, found.motion), picture)
+    if json:
+        conditions = {"before": found.before._asdict(), "after": found.after._asdict()}
+        terminal.print_json({**conditions, "notes": list(found.notes)})
+    else:
+        print(found)
+        print(written)
 
 
 @command("""\

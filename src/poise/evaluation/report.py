@@ -95,6 +95,7 @@ ABOUT = {
     "animate": "the foot contacts of an unseen clip in, the motion out",
     "inbetween": "poses at keys of an unseen clip in, the motion between them out",
     "trackers": "one to six oriented points of an unseen clip in, frame by frame the whole body out",
+    "repair": "clips with jitter, slides, sunk floors and dropped frames in, mended motions out",
     "uncertainty": "whether joints are where a solution says they may be, and what the suggested handle is worth",
     "novelty": "whether a model recognises frames of actions that it has not learned",
     "fusion": "two weak sources of a take alone and together, and whether a wrong one among three is found",
