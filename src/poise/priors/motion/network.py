@@ -164,8 +164,8 @@ def expected(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) ->
 
 
 def followed(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) -> ExpectedMotion:
-    """The network's answer for the last two frames of one window, in which only handles are given; live, one call."""
-    found = _window(timeline, slice(None), carrier, weights, mirrored=False)[-2:]
+    """The network's answer for the last two frames of one window, in which only handles are given."""
+    found = _window(timeline, slice(None), carrier, weights)[-2:]
     factors = np.ones((3, len(found)))
     seen = int(timeline.handles[-1, :, 0].sum())
     factors[2] = weights.tracked[max(seen, 1) - 1]
@@ -203,11 +203,11 @@ def windows_of(knots: Bool[Array, "frames"]) -> list[tuple[int, int]]:
 
 
 def _window(
-    timeline: KeyedFrames, part: slice, carrier: Carrier, weights: MotionWeights, *, mirrored: bool = True
+    timeline: KeyedFrames, part: slice, carrier: Carrier, weights: MotionWeights
 ) -> Float[Array, "frames answers"]:
     """The answer for one window: the residual in the world and in joints' own axes, then the other outputs.
 
-    By default it is the mean of the network's answer and of that to the window in a mirror, which errs less.
+    It is the mean of the network's answer and of that to the window in a mirror, which errs less.
     """
     knots, keys = timeline.knots[part], timeline.keys[part]
     count, at = len(knots), np.arange(len(knots))
@@ -241,10 +241,9 @@ def _window(
          np.stack(time, -1), handles.reshape(count, -1), path, timeline.contacts[part],
          np.tile(lengths, (count, 1))], axis=-1,
     )  # fmt: skip
-    output = evaluated(weights, inputs).astype(np.float64)
-    if mirrored:
-        (order, signs), (back, flips) = layout.MIRRORED_INPUTS, layout.MIRRORED_OUTPUTS
-        output = 0.5 * (output + evaluated(weights, inputs[:, order] * signs)[:, back] * flips)
+    (order, signs), (back, flips) = layout.MIRRORED_INPUTS, layout.MIRRORED_OUTPUTS
+    mirrored = evaluated(weights, inputs[:, order] * signs)[:, back] * flips
+    output = 0.5 * (evaluated(weights, inputs) + mirrored).astype(np.float64)
 
     width = 3 + 3 * len(TURNING)
     residual = output[:, :width]
