@@ -11,8 +11,9 @@ import numpy as np
 import pytest
 
 from bodies import person
+from osc_receiver import receiving
 from poise import performer
-from poise.capture.feeds import open_feed
+from poise.capture.feeds import LiveFrame, open_feed
 from poise.capture.streams import Stream
 from poise.capture.trackers import JOINT, TrackerPerformance, mounts_of
 from poise.cli.main import main
@@ -226,6 +227,18 @@ def test_lines_and_files_have_seven_numbers_for_a_tracker(tmp_path: Path, walk: 
     assert main([*command, "--height", "1.8", "--calibrate", str(tmp_path / "take.csv")]) == 0
     assert len(read(out)) == len(values)
     assert main(["perform", str(tmp_path / "take.csv"), "--trackers", "tail", "-o", str(out)]) != 0
+
+
+def test_a_live_performance_is_sent_on(monkeypatch, capsys) -> None:
+    head = LiveFrame({"head": np.array([0.0, 1.5, 0.0])}, {"head": np.array([1.0, 0.0, 0.0, 0.0])})
+    monkeypatch.setattr("poise.capture.feeds.open_feed", lambda _take, **_: iter([head] * 3))
+    with receiving() as receiver:
+        assert main(["perform", "slimevr:1", "--to", f"127.0.0.1:{receiver.port}"]) == 0
+        deadline = time.monotonic() + 60.0
+        while not receiver.bones() and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert "Head" in {values[0] for values in receiver.bones()}
+    assert len(capsys.readouterr().out.splitlines()) == 3
 
 
 def test_the_protocol_measures_every_method_and_set_of_trackers() -> None:

@@ -1,7 +1,8 @@
 """Trackers over time: one to six oriented points in (head, hands, feet, pelvis, others), frame by frame a whole body.
 
-The motion prior sees what the trackers did in the last seconds and expects a pose; the solver then meets the trackers
-exactly. A tracker that is not seen for a while is expected too.
+The motion prior sees what the trackers did in the last seconds and expects a pose, the universal prior expects one from
+this frame alone; under the product of both, the solver meets the trackers exactly. A tracker that is not seen for a
+while is expected too.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from poise.errors import InvalidValueError
 from poise.geometry import rotations
 from poise.priors.motion.following import ROLES, FollowingGuide
 from poise.priors.motion.network import MotionWeights
+from poise.priors.predicting import Predicted
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.skeleton import Skeleton
@@ -94,6 +96,7 @@ class TrackerPerformance(FollowedFrames):
         self._stands, self._mounts = t_pose, unmoved(self.space.skeleton, named) | dict(mounts or {})
         self.guide = FollowingGuide(self.space, weights)
         self._follower = Follower(partial(Solver, self.prior, guide=self.guide))
+        self._frame = Follower(partial(Solver, self.prior))
         self.reset()
 
     def heard(self, frame: LiveFrame) -> dict[str, Array]:
@@ -112,7 +115,7 @@ class TrackerPerformance(FollowedFrames):
         step = 1.0 / self.fps
         when = self._at + step if at is None and np.isfinite(self._at) else float(at or 0.0)
         if not 0.0 < when - self._at <= MOST_STEP and np.isfinite(self._at):  # a clock that was set
-            self.guide.reset()
+            self.reset()
         self._at = when
         self._heard |= bool(np.isfinite(joints[self._known]).all(axis=1).any())
         if self._heard:
@@ -131,7 +134,10 @@ class TrackerPerformance(FollowedFrames):
             solution = Solution(self._last, self.space, tuple, Status.REACHED, 0, 0.0, self.prior, note)
             deviations = np.full(len(self.space.skeleton), np.nan)
         else:
-            solution = self._follower.step(self._constraints(joints, seen))
+            asked = self._constraints(joints, seen)
+            if asked:
+                self.guide.beside(self._alone(asked))
+            solution = self._follower.step(asked)
             self.guide.answered(solution.q)
             deviations = self.guide.deviations.copy()
             deviations[self._joints[seen]] = 0.0
@@ -157,6 +163,14 @@ class TrackerPerformance(FollowedFrames):
         )
         places = values[:, :3] + rotations.rotate(turns, offsets)
         return np.concatenate([places, rotations.multiply(turns, worn)], axis=1)
+
+    def _alone(self, asked: list[Constraint]) -> Predicted:
+        """What the universal prior expects of this frame alone."""
+        runner = self._frame.solver(asked).runner
+        assert runner is not None
+        runner.ask()
+        (start,) = runner.guide.starts(self._last.copy(), runner.problem.targets, free_root=True)
+        return start.state
 
     def _constraints(self, joints: Array, seen: Array) -> list[Constraint]:
         """Every tracker that is seen is met, positions before rotations."""

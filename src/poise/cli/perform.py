@@ -191,7 +191,7 @@ def perform(
             raise InvalidValueError(
                 "trackers are followed without a library: poise perform TAKE --trackers ..."
             )
-        _track(alone, track, before.height, calibrate, fps, output, onto)
+        _track(alone, track, before.height, calibrate, fps, watch.to, output, onto)
         return
     if alone.startswith("vmc:"):  # the only feed with the rotations of a whole body
         _record(alone, fps, output, onto)
@@ -235,7 +235,7 @@ def perform(
                 skeletons=skeletons, noise=noise, fps=fps, markers=markers_of(take), progress=progress,
             )  # fmt: skip
     if live:
-        _stream(performance, take, output, onto)
+        _stream(performance, take, watch.to, output, onto)
         return
     with terminal.counting(take) as report:
         if sensors:
@@ -278,7 +278,7 @@ def placement(
 
 
 def _track(
-    take: str, options: Tracking, height: float | None, calibrate: Sequence[Path], fps: float,
+    take: str, options: Tracking, height: float | None, calibrate: Sequence[Path], fps: float, to: str | None,
     output: Path | None, onto: Path | None,
 ) -> None:  # fmt: skip
     """Follow oriented trackers, recorded or live."""
@@ -293,7 +293,7 @@ def _track(
         fps=fps,
     )
     if sources.is_live(take):
-        _stream(performance, take, output, onto)
+        _stream(performance, take, to, output, onto)
         return
     if output is None:
         raise InvalidValueError("name the file to write: poise perform TAKE --trackers ... -o out.bvh")
@@ -308,14 +308,21 @@ def _track(
     _finish(frames, [1000.0 * frame.seconds for frame in frames], performance.fps, output, onto, say=print)
 
 
-def _stream(performance: FollowedFrames, take: str, output: Path | None, onto: Path | None) -> None:
+def _stream(
+    performance: FollowedFrames, take: str, to: str | None, output: Path | None, onto: Path | None
+) -> None:
     from poise.capture.feeds import fitted, is_feed, open_feed
     from poise.capture.sources import udp_address
     from poise.capture.streams import Stream, serve_udp
 
     terminal.stay()
-    with _journal(output, fps=performance.fps) as journal:
-        stream = Stream(performance, keep=journal.add, say=terminal.warn)
+    with _journal(output, fps=performance.fps) as journal, _sending(to) as send:
+
+        def keep(frame: PerformedFrame, at: float) -> None:
+            journal.add(frame, at)
+            send(frame, at)
+
+        stream = Stream(performance, keep=keep, say=terminal.warn)
         try:
             if is_feed(take):
                 for frame in fitted(open_feed(take, ready=terminal.note), performance.space.skeleton):
@@ -458,26 +465,37 @@ def _receiving(
     options: Watching, keep: Callable[[PerformedFrame, float], None]
 ) -> Iterator[Callable[[WatchedMoment | LiveBody], None]]:
     """The receivers of every pose: its journal, standard output if live, and the named address."""
-    from poise.apps.streaming import VmcSender, address_from_text
     from poise.capture.streams import pose_line
 
-    address = None if options.to is None else address_from_text(options.to)
+    with _sending(options.to) as send:
+
+        def answer(watched: WatchedMoment | LiveBody) -> None:
+            if watched.frame is None:
+                return
+            keep(watched.frame, watched.time)
+            if options.live:
+                print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
+            send(watched.frame, watched.time)
+
+        yield answer
+
+
+@contextmanager
+def _sending(to: str | None) -> Iterator[Callable[[PerformedFrame, float], None]]:
+    """Sends poses and their times to an address over VMC, if there is one."""
+    from poise.apps.streaming import VmcSender, address_from_text
+
+    address = None if to is None else address_from_text(to)
     sender: VmcSender | None = None
 
-    def answer(watched: WatchedMoment | LiveBody) -> None:
+    def send(frame: PerformedFrame, at: float) -> None:
         nonlocal sender
-        if watched.frame is None:
-            return
-        keep(watched.frame, watched.time)
-        if options.live:
-            print(pose_line(watched.frame, at=watched.time, seconds=watched.seconds), flush=True)
         if address is not None:
-            skeleton = watched.frame.space.skeleton
-            sender = sender or VmcSender(skeleton, host=address[0], port=address[1])
-            sender.send(watched.frame.pose, watched.time)
+            sender = sender or VmcSender(frame.space.skeleton, host=address[0], port=address[1])
+            sender.send(frame.pose, at)
 
     try:
-        yield answer
+        yield send
     finally:
         if sender is not None:
             sender.close()

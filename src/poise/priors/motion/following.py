@@ -109,6 +109,16 @@ class FollowingGuide(Guide):
         self._state = Predicted(mean, covariance, covariance, np.ones(1, dtype=np.bool_), np.empty(0))
         return True
 
+    def beside(self, other: Predicted) -> None:
+        """Multiply what is expected by what another model expects of this moment."""
+        assert self._state is not None, "no moment has been noted"
+        mean = self._state.mean
+        gap, own, _ = other.around(mean)
+        its = np.linalg.inv(own)
+        covariance = np.linalg.inv(np.linalg.inv(self._state.covariance) + its)
+        mean = self.space.integrate(mean, covariance @ (its @ gap))
+        self._state = Predicted(mean, covariance, covariance, np.ones(1, dtype=np.bool_), np.empty(0))
+
     @property
     def deviations(self) -> Float[Array, "joints"]:
         """Of the positions of all joints, along each axis."""
