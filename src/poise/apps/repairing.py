@@ -57,11 +57,7 @@ LOW = 0.035  # of stature: a point of a foot lower than this above its lowest pl
 TOGETHER = 0.15  # metres a second: points of feet that move so alike rest on the same floor
 SLOW = 0.25  # of the square root of gravity times leg length: a faster foot does not rest
 SWAY = 4.0  # frames over which the slide of the whole body is averaged
-FAR, TILTS, ROUGH = (
-    0.05,
-    0.035,
-    0.012,
-)  # of stature: a floor that is put at 0, or levelled; one too rough to be tilted
+TILTS, ROUGH = 0.035, 0.012  # of stature: a floor that is levelled; one that is too rough to be tilted
 SUNK = 0.003  # of stature: depth of a foot below its usual height that stays
 QUANTILE = 0.3  # of the heights of the lowest points of feet, where the floor is
 BRIEF = 3.0  # seconds: feet that sink for longer stand on another floor
@@ -333,8 +329,6 @@ def sunk(motion: Motion) -> Float[Array, "frames"]:
         abs(line[1]) > TILTS * stature and float(np.median(np.abs(lowest - slant @ line))) < ROUGH * stature
     )
     shift = -line[1] * slant[:, 1] if tilted else np.zeros(len(motion))
-    floor = line[0] if tilted else float(np.quantile(lowest, QUANTILE))
-    shift -= floor if abs(floor) > FAR * stature else 0.0
     heights = heights + shift[:, None]
     steps = resting_points(moved(motion, shift[:, None] * UP))
     rests = np.r_[steps[:1], steps] | np.r_[steps, steps[-1:]]
