@@ -7,7 +7,8 @@ from bodies import person
 from poise.geometry import rotations
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton import Pose
-from poise.skeleton.ranges import MOVEMENTS, beyond_people, edges, limit_of, measured, table
+from poise.skeleton.limits import limit_of, table
+from poise.skeleton.ranges import MOVEMENTS, beyond_people, edges, measured
 from poise.skeleton.roles import SIDES
 from poise.solvers.constraints import LookAt, Position
 from poise.solvers.posture import Manner, Posture

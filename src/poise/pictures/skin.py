@@ -28,7 +28,7 @@ _CORNERS = np.array([(i, j, k) for i in (0, 1) for j in (0, 1) for k in (0, 1)])
 
 
 @dataclass(frozen=True, eq=False)
-class Skin:
+class BodySkin:
     """A triangle mesh at a pose: every vertex follows some joints, by weight; `inverses` lead into joints' frames."""
 
     vertices: Float[Array, "vertices 3"]
@@ -40,7 +40,7 @@ class Skin:
     inverses: Float[Array, "joints 3 4"]
 
 
-def skin_of(body: Mannequin, skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None) -> Skin:
+def skin_of(body: Mannequin, skeleton: Skeleton, samples: Float[Array, "frames joints 4"] | None) -> BodySkin:
     """The continuous skin of a person's mannequin; other bodies keep their rigid parts.
 
     `samples` are recorded rotations, for skeletons whose rest pose does not stand like a person.
@@ -51,11 +51,11 @@ def skin_of(body: Mannequin, skeleton: Skeleton, samples: Float[Array, "frames j
     return _continuous(body, skeleton, np.asarray(neutral.positions), np.asarray(neutral.world))
 
 
-def _rigid(body: Mannequin, skeleton: Skeleton) -> Skin:
+def _rigid(body: Mannequin, skeleton: Skeleton) -> BodySkin:
     joints = np.zeros((len(body.vertices), BONES), dtype=np.int64)
     joints[:, 0] = body.joints
     inverses = np.tile(np.eye(3, 4), (len(skeleton), 1, 1))
-    return Skin(
+    return BodySkin(
         body.vertices,
         body.normals,
         joints,
@@ -71,7 +71,7 @@ def _continuous(
     skeleton: Skeleton,
     places: Float[Array, "joints 3"],
     turns: Float[Array, "joints 3 3"],
-) -> Skin:
+) -> BodySkin:
     """The skin at a pose in which parts touch only those beside them. Parts of a few cells are drawn as they are."""
     posed, normals = body.posed(places, turns)
     parts = _parts(body)
@@ -103,7 +103,7 @@ def _continuous(
     own_joints = np.zeros((len(extra), BONES), dtype=np.int64)
     own_joints[:, 0] = body.joints[extra]
     inverse = turns.transpose(0, 2, 1)
-    return Skin(
+    return BodySkin(
         vertices=np.concatenate([points, posed[extra]]),
         normals=np.concatenate([_normals(points, triangles), normals[extra]]),
         joints=np.concatenate([joints, own_joints]),

@@ -1,9 +1,9 @@
 """Joint limits: from recordings, by hand, or a default human set, as boxes on exponential maps about references.
 
-The human set takes its ranges from `skeleton.ranges`: published ones, extended a little where recorded people reach
-further; the shoulder girdle's are from Kapandji (2007), "The physiology of the joints", volume 1, and the fingers' from
-the American Academy of Orthopaedic Surgeons (1965). They are measured from the neutral pose
-(`skeleton.neutral`), which is therefore each joint's reference. A box is along the joint's own axes, so for axes
+The human set takes its ranges from `ranges.json`, which `skeleton.ranges` describes: published ones, extended a little
+where recorded people reach further; the shoulder girdle's are from Kapandji (2007), "The physiology of the joints",
+volume 1, and the fingers' from the American Academy of Orthopaedic Surgeons (1965). They are measured from the neutral
+pose (`skeleton.neutral`), which is therefore each joint's reference. A box is along the joint's own axes, so for axes
 oblique to the body it is the smallest box that contains the anatomical one. If the rest pose does not stand like a
 person and no `samples` are given, a limb's twist about its own length is unknown, and its box is widened to contain
 every twist.
@@ -11,7 +11,11 @@ every twist.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
+from functools import cache
+from importlib.resources import files
+from typing import Any
 
 import numpy as np
 from jaxtyping import Float
@@ -19,7 +23,6 @@ from jaxtyping import Float
 from poise.errors import InvalidValueError, SkeletonError
 from poise.geometry import rotations
 from poise.skeleton.neutral import Neutral, neutral_pose
-from poise.skeleton.ranges import limit_of
 from poise.skeleton.roles import ARM_ROLES, LEG_ROLES, SIDES, path, subtree
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array
@@ -32,6 +35,18 @@ _THUMB = ((-60, 60), (-70, 70), (-90, 90))
 _HELPER = 30.0  # joints without their own entry
 _SPREAD = 2.0  # joints with a common range (the spine's) do not share it evenly
 _NEAR = np.radians(40.0)  # a reference further from the neutral pose has another box
+
+
+@cache
+def table() -> dict[str, Any]:
+    """The table of ranges: "parts" with "learned", "published" and "limit", each (left, up, forward) in degrees."""
+    found: dict[str, Any] = json.loads(files("poise.skeleton").joinpath("ranges.json").read_text("utf-8"))
+    return found
+
+
+def limit_of(part: str) -> Float[Array, "3 2"]:
+    """A left or central part's range about left, up and forward, in degrees."""
+    return np.array(table()["parts"][part]["limit"], dtype=np.float64)
 
 
 def human_limits(

@@ -14,18 +14,16 @@ of Norkin and White (2016), "Measurement of joint motion", appendix B. The ankle
 
 from __future__ import annotations
 
-import json
 import math
 from dataclasses import dataclass
-from functools import cache
-from importlib.resources import files
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.compiled import compiled
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE, forward, load, matrix_times, store
+from poise.skeleton.limits import limit_of, table
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.roles import SIDES, path
@@ -66,18 +64,6 @@ class Overbent:
 
     def __str__(self) -> str:
         return f"{self.part} {self.movement} by {self.angle:.0f} degrees; people reach {self.reach:.0f}"
-
-
-@cache
-def table() -> dict[str, Any]:
-    """The table of ranges: "parts" with "learned", "published" and "limit", each (left, up, forward) in degrees."""
-    found: dict[str, Any] = json.loads(files("poise.skeleton").joinpath("ranges.json").read_text("utf-8"))
-    return found
-
-
-def limit_of(part: str) -> Float[Array, "3 2"]:
-    """A left or central part's range about left, up and forward, in degrees."""
-    return np.array(table()["parts"][part]["limit"], dtype=np.float64)
 
 
 def measured(

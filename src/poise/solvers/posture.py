@@ -303,12 +303,12 @@ def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> 
         if places and np.abs(places).max() > NEAR_THE_ORIGIN:
             x, y, z = np.round(np.array(places, dtype=np.float64).mean(axis=0), COARSE)
             at = float(x), float(y), float(z)
+        gazes = [one.target for one in asked if one.kind == LookAt.kind and one.handle == "head"]  # type: ignore[attr-defined]
+        if manner.heading is not None and len(gazes) == 1:
+            turn = bearing.turn_towards(manner.heading, np.subtract(gazes[0], at).tolist())
+            manner = replace(manner, heading=bearing.turned(manner.heading, turn))
     except (TypeError, ValueError, IndexError):
         lifted = ()  # the problem says what is wrong with them
-    gazes = [one.target for one in asked if one.kind == LookAt.kind and one.handle == "head"]  # type: ignore[attr-defined]
-    if manner.heading is not None and len(gazes) == 1:
-        turn = bearing.turn_towards(manner.heading, np.subtract(gazes[0], at).tolist())
-        manner = replace(manner, heading=bearing.turned(manner.heading, turn))
     shapes = tuple([one.signature for one in asked])
     return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner)
 

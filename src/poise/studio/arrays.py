@@ -10,7 +10,7 @@ from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
 from poise.pictures.mannequin import TONES, build_mannequin
-from poise.pictures.skin import Skin, skin_of
+from poise.pictures.skin import BodySkin, skin_of
 from poise.skeleton.kinematics import turns_in_world, world_transforms
 from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
@@ -87,9 +87,9 @@ def body_of(pose: Pose) -> messages.BodyShown:
 
 
 @kept_for_body
-def _skin_at_rest(skeleton: Skeleton) -> Skin:
+def _skin_at_rest(skeleton: Skeleton) -> BodySkin:
     return _skin(skeleton, None)
 
 
-def _skin(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> Skin:
+def _skin(skeleton: Skeleton, rotations: Float[Array, "frames joints 4"] | None) -> BodySkin:
     return skin_of(build_mannequin(skeleton, rotations=rotations), skeleton, rotations)

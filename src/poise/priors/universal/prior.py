@@ -23,9 +23,8 @@ from poise.priors.universal.network import shipped
 from poise.savable import Savable
 from poise.schema import Declared, Numbers, Schema, flag
 from poise.skeleton.kernels import ROOT_SIZE
-from poise.skeleton.limits import within_people
+from poise.skeleton.limits import table, within_people
 from poise.skeleton.pose_space import Handles, PoseSpace
-from poise.skeleton.ranges import table
 from poise.skeleton.skeleton import JointLimits, Skeleton
 from poise.types import Array, PoseVector
 
