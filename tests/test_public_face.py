@@ -225,9 +225,10 @@ for handles in ({"right_hand": (0.4, 1.2, 0.4)}, {"right_hand": (0.3, 0.1, 0.5)}
 
 
 def test_a_pose_is_a_short_read() -> None:
-    """A warm pose calls at most 250 functions in Python, with a hand near the floor too, which takes two passes."""
+    """A warm pose calls at most 250 functions in Python; with a hand near the floor, which takes three passes, 450."""
     ran = subprocess.run(
         [sys.executable, "-c", CALLS], capture_output=True, text=True, timeout=240, check=True
     )
     one, low = map(int, ran.stdout.split())
-    assert 50 < one < low <= 250
+    assert 50 < one <= 250
+    assert one < low <= 450

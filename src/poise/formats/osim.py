@@ -19,7 +19,6 @@ from xml.etree.ElementTree import ParseError as XmlError
 import numpy as np
 from jaxtyping import Bool, Float
 from numpy.polynomial import Polynomial
-from scipy.interpolate import make_interp_spline
 
 from poise.errors import ParseError
 from poise.formats.files import existing_file
@@ -351,6 +350,9 @@ def _polynomial(coefficients: list[float]) -> Curve:
 
 def _spline(element: Element) -> Curve:
     """SIMM's cubic spline (Forsythe, Malcolm and Moler 1977): the end conditions use a cubic through four points."""
+    # not with the module: it imports scipy.optimize, which the studio's first page can spare
+    from scipy.interpolate import make_interp_spline
+
     x, y = (_numbers(_text(element, key)) for key in ("x", "y"))
     if len(x) < 4:
         raise ValueError(f"a spline has {len(x)} points; expected at least four")
