@@ -15,10 +15,10 @@ from pathlib import Path
 from types import FunctionType, ModuleType
 from typing import Any, TypeVar, cast
 
+import numba
 from llvmlite import binding
-from numba import config, njit, types
-from numba.core import event
-from numba.core.caching import IndexDataCacheFile
+from numba import njit, types
+from numba.core import caching, event
 
 Function = TypeVar("Function", bound=Callable[..., object])
 
@@ -29,7 +29,7 @@ _OPTIONS: dict[str, Any] = {
     "no_cfunc_wrapper": True,  # nothing is called from C; without the wrapper, compiling is a tenth faster
 }
 
-
+config: Any = numba.config
 V3 = "x86-64-v3"
 _V3_FEATURES = ("avx2", "bmi", "bmi2", "f16c", "fma", "lzcnt", "movbe", "xsave")
 if config.CPU_NAME is None and all(map(binding.get_host_cpu_features().get, _V3_FEATURES)):
@@ -119,10 +119,12 @@ def _use_shipped(file: Any, folder: Path) -> None:
     """Read kernels beside the sources where the user's are kept elsewhere: an installed package may be read-only."""
     if Path(file._cache_path) == folder:
         return
-    shipped = IndexDataCacheFile(str(folder), file._index_name.removesuffix(".nbi"), file._source_stamp)
+    shipped = cast(Any, caching).IndexDataCacheFile(
+        str(folder), file._index_name.removesuffix(".nbi"), file._source_stamp
+    )
     _ignore_unreadable_index(shipped)
-    load = file.load
-    file.load = lambda key: load(key) or shipped.load(key)
+    own = file.load
+    file.load = lambda key: own(key) or shipped.load(key)
 
 
 def _ignore_unreadable_index(file: Any) -> None:
