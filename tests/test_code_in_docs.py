@@ -49,6 +49,9 @@ take.save("take.c3d")
 values = np.tile([0.0, 1.6, 0.0, 1.0, 0.0, 0.0, 0.0], (3, 1))
 values[1:, :3] = (0.7, 1.4, 0.0), (-0.7, 1.4, 0.0)
 """,
+    "repair.md": """
+poise.performer.act("walk", seconds=2, fps=30).save("tracked.bvh")
+""",
     "onnx.md": """
 from poise.apps.exporting import universal_onnx
 universal_onnx(Path("universal.onnx"), None)
