@@ -123,7 +123,9 @@ def universal_onnx(path: Path, prior: UniversalPrior | None = None) -> Path:
     shifts = np.stack([fit.shifts[max(joint, 0)] for joint in joints]).astype(np.float32)
     known = np.array([joint >= 0 for joint in joints], np.float32)[:, None]
     mask = g.Mul(mask, known)
-    told = g.shaped(g.Concat(mask, g.Mul(seen, mask), g.Mul(mask, shifts), axis=2), 0, 7 * len(joints))
+    handle_values = g.shaped(
+        g.Concat(mask, g.Mul(seen, mask), g.Mul(mask, shifts), axis=2), 0, 7 * len(joints)
+    )
     up = g.MatMul("up", turn)
     rows = g.Gather(g.Shape("points"), [0], axis=0)
 
@@ -134,7 +136,7 @@ def universal_onnx(path: Path, prior: UniversalPrior | None = None) -> Path:
     before_frame = np.zeros(layout.AT_FRAME - 7 * len(joints))
     after_bones = np.zeros(layout.WIDTH - layout.AT_BONES - len(fit.bones))
     parts = [
-        told,
+        handle_values,
         everywhere(before_frame),
         everywhere(np.ones(1)),
         up,

@@ -1,7 +1,7 @@
 """Mend a motion of any origin: frames that repeat, jitter, a floor that sinks, feet that slide, parts inside others.
 
 The motion is the likeliest one by a list of terms of the one solver over time: near the frames that are given, with
-accelerations as they have in this motion, and with feet that rest where they touch the floor. Jitter is told from
+accelerations as they have in this motion, and with feet that rest where they touch the floor. Jitter is separated from
 movement by third differences: white noise has them twenty times its variance, movement at usual rates hardly any. The
 result has no lag, since all frames are solved together. Then standing feet are kept exactly (`apps.planting`), and
 limbs stay out of the body and above the floor.
@@ -148,7 +148,7 @@ class Resting(Term):
 def repair(motion: Motion | str | os.PathLike[str], *, progress: Progress = silent) -> Repaired:
     """Mend a motion or a motion file; see `Repaired`. Frames that repeat the one before count as missing."""
     motion = read_motion(motion)
-    given, notes, total = told(motion), list[str](), 4
+    given, notes, total = not_repeated(motion), list[str](), 4
     found = raw = bridged(motion, given)
     if len(motion) >= FEWEST:
         known = movement(raw, given)
@@ -208,11 +208,11 @@ def faults(motion: Motion) -> Faults:
         inside_cm=100 * max((max(0.0, float(each.max())) for each in inside.values()), default=0.0),
         jitter=float(np.linalg.norm(speeds, axis=-1).mean()) if len(speeds) else 0.0,
         beyond=float(np.mean([bool(beyond_people(motion[frame])) for frame in range(len(motion))])),
-        repeated=int(np.sum(~told(motion))),
+        repeated=int(np.sum(~not_repeated(motion))),
     )
 
 
-def told(motion: Motion) -> Bool[Array, "frames"]:
+def not_repeated(motion: Motion) -> Bool[Array, "frames"]:
     """Which frames say something: not those that repeat the one before, unless the whole motion rests."""
     ways = np.abs(np.diff(motion.root_positions, axis=0)).max(axis=1, initial=0.0)
     turns = np.abs(np.diff(motion.rotations, axis=0)).max(axis=(1, 2), initial=0.0)

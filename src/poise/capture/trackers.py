@@ -33,7 +33,7 @@ from poise.types import Array
 
 ALL = ROLES
 """The roles that the motion prior knows, which feeds of trackers are asked for."""
-MOST_STEP = 0.5  # seconds: times of frames that are farther apart begin anew
+MOST_STEP = 0.5  # seconds: times of frames that are farther apart start a new window
 
 
 @dataclass(frozen=True, eq=False)
