@@ -13,7 +13,7 @@ from poise.priors.motion.layout import POINTS, TURNING
 
 FEET_AT = [POINTS.index(name) for side in FEET for name in side]
 NAMES = ("place", "turn", "local", "speed", "slide", "energy", "spread", "contacts")
-WEIGHTS = (10.0, 1.0, 0.5, 20.0, 5.0, 0.05, 0.02, 0.05)
+WEIGHTS = (10.0, 2.0, 2.0, 20.0, 5.0, 0.05, 0.02, 0.05)
 _SOFT = 1e-6  # square metres: errors below a millimetre count as squares
 _SHIFT, _TURNS = 3, 3 * len(TURNING)
 

@@ -40,7 +40,7 @@ SPLITS = ((96,), (64, 32), (48, 48), (56, 24, 16), (80, 16), (32, 32, 32), (64, 
 SHORTEST = 24  # frames: a shorter clip is left out
 EVERY = 0.6  # a performer's share grows as the number of frames to this power
 ZEROS = 0.12  # radians: every performer's joints are calibrated in another way, which positions do not show
-TRACKED = 0.15  # share of tasks in which a few oriented points are given all the time, and no pose
+TRACKED = 0.18  # share of tasks in which a few oriented points are given all the time, and no pose
 LENGTHS = 0.06  # of bones as the network reads them: exact ones would name the performer
 STANDS, MOVES = 0.1, 0.3  # metres a second: a point that stands, and one that does not
 
@@ -152,10 +152,19 @@ class Layout:
 
 
 class Sampler:
-    """Draws batches; augments by mirroring, sizes, tempo and joint calibration."""
+    """Draws batches; augments by mirroring, sizes, tempo, direction of time, width of movements and joint zeros."""
 
-    def __init__(self, frames: Frames, typical: Tensor, device: torch.device) -> None:
+    def __init__(
+        self,
+        frames: Frames,
+        typical: Tensor,
+        device: torch.device,
+        backwards: float = 0.0,
+        swing: float = 0.0,
+    ) -> None:
+        """`backwards` is the share of segments that run backwards; `swing` varies how far arms and trunk move."""
         self.frames, self.typical, self.device = frames, typical, device
+        self.backwards, self.swing = backwards, swing
         to = lambda values: torch.tensor(values, device=device)  # noqa: E731
         self.swap_points, self.swap_turns = to(_mirrored(POINTS)), to(_mirrored(TURNING))
         self.parts = to(_PARTS)
@@ -222,8 +231,15 @@ class Sampler:
             torch.where(some(0.85)[:, None, None], ZEROS * randn(count, len(TURNING), 3), 0.0)
         )
         levers = turned(inverse(zeros)[:, self.carriers], levers)
-        when = start[:, None, None] * 0 + tempo[:, None, None]
+        when = rows.place * slots(tempo)
+        when = torch.where(
+            slots(some(self.backwards) & (fit >= lengths)), slots((lengths - 1) * tempo) - when, when
+        )
         turns, roots = self._recorded(rows, clip, start, when, mirror, size)
+        amounts = torch.exp(self.swing * randn(count, 5))
+        amounts[:, :2] = 1.0  # legs keep their steps
+        wide = logarithm(times(inverse(self.neutral), turns)) * slots(amounts)[..., self.parts, None]
+        turns = torch.cat([turns[:, :, :1], times(self.neutral, exponential(wide))[:, :, 1:]], 2)
         above = torch.where(self.above[:, None] >= 0, zeros[:, self.above], self.still)
         turns = times(times(inverse(above)[rows.task], turns), zeros[rows.task])
         roots[..., 1] = roots[..., 1] + slots(0.02 * randn(count))
@@ -253,7 +269,7 @@ class Sampler:
         chosen = rand(count, 6) < _chances(rand(count), device)
         chosen[:, 1] |= ~chosen.any(-1)
         begins, longs = (rand(count, 6) * lengths[:, None], 3 + 57 * rand(count, 6))
-        since = at[..., None] - slots(torch.where(some(0.3, count, 6), begins, lengths[:, None] + 1.0))
+        since = at[..., None] - slots(torch.where(some(0.4, count, 6), begins, lengths[:, None] + 1.0))
         there = visible[..., None] & slots(chosen) & ((since < 0) | (since >= slots(longs)))
         neutral, neutral_roots = self.under(rows, turns, roots, slots(levers), there)
         knots = torch.where(follows[..., None, None], neutral, knots)
@@ -302,9 +318,8 @@ class Sampler:
 
     def follow(self, rows: Layout, clip: Tensor, start: Tensor, there: Tensor) -> Batch:
         """Segments as recorded, of which these points are given with their rotations: (rows, frames, handles)."""
-        one = torch.ones(rows.tasks, 1, 1, device=self.device)
-        no = torch.zeros(rows.tasks, dtype=torch.bool, device=self.device)
-        turns, roots = self._recorded(rows, clip, start, one, no, one[:, 0, 0] * 0)
+        no = torch.zeros(rows.tasks, device=self.device)
+        turns, roots = self._recorded(rows, clip, start, rows.place.float(), no > 0, no)
         levers = self.frames.levers[clip][rows.task]
         none = torch.zeros_like(there[..., 0])
         under = self.under(rows, turns, roots, levers, there)
@@ -314,9 +329,8 @@ class Sampler:
 
     def exact(self, rows: Layout, clip: Tensor, start: Tensor, keys: Tensor) -> Batch:
         """The tasks of given segments as recorded; `keys` (rows, frames) are given wholly, nothing else is."""
-        one = torch.ones(rows.tasks, 1, 1, device=self.device)
-        no = torch.zeros(rows.tasks, dtype=torch.bool, device=self.device)
-        turns, roots = self._recorded(rows, clip, start, one, no, one[:, 0, 0] * 0)
+        no = torch.zeros(rows.tasks, device=self.device)
+        turns, roots = self._recorded(rows, clip, start, rows.place.float(), no > 0, no)
         none = torch.zeros_like(keys)
         handles = none[..., None].expand(*keys.shape, 6)
         given = _Given(handles, handles, none, none)
@@ -392,11 +406,10 @@ class Sampler:
     # --- private ---------------------------------------------------------------------------------------------------
 
     def _recorded(
-        self, rows: Layout, clip: Tensor, start: Tensor, tempo: Tensor, mirror: Tensor, size: Tensor
+        self, rows: Layout, clip: Tensor, start: Tensor, when: Tensor, mirror: Tensor, size: Tensor
     ) -> tuple[Tensor, Tensor]:
-        """Local rotations and roots of the segments' frames, at another tempo, in a mirror, on other sizes."""
+        """Local rotations and roots of the segments `when` frames after their starts, in a mirror, on other sizes."""
         frames, task = self.frames, rows.task
-        when = rows.place * tempo[task][..., 0, 0]
         steps = when.floor()
         last = (frames.begin + frames.count - 1)[clip][task]
         low = (frames.begin[clip] + start)[task] + steps.long()

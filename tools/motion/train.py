@@ -51,7 +51,7 @@ def main() -> None:
         f"{len(learned.roots)} frames of {len(known)} performers on {device}, {_elapsed():.0f} s", flush=True
     )
     chosen_on = Sampler(frames_of(table, list(CHOICE), device), typical, device)
-    trainer = Trainer(Sampler(learned, typical, device), options)
+    trainer = Trainer(Sampler(learned, typical, device, options.backwards, options.swing), options)
     trainer.run(
         lambda network: checked(
             network, chosen_on, argparse.Namespace(**vars(options) | {"windows": options.windows // 8})
@@ -272,6 +272,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--rate", type=float, default=8e-4)
     parser.add_argument("--decay", type=float, default=0.1)
     parser.add_argument("--dropped", type=float, default=0.05, help="share of values left out while training")
+    parser.add_argument("--backwards", type=float, default=0.0, help="share of segments that run backwards")
+    parser.add_argument("--swing", type=float, default=0.0, help="how much the width of movements varies")
     parser.add_argument("--average", type=float, default=0.9995)
     parser.add_argument(
         "--check",
