@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from poise.skeleton import JointLimits, Pose, Skeleton
     from poise.skeleton.pose_space import Handle
     from poise.solvers.constraints import (
+        Against,
         Apart,
         CentreOfMass,
         Distance,
@@ -68,7 +69,7 @@ if TYPE_CHECKING:
     __version__: str
 
 __all__ = [
-    "Apart", "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format",
+    "Against", "Apart", "BlendPrior", "Camera", "CentreOfMass", "Corrections", "Distance", "DynamicsPrior", "Format",
     "GaussianPrior", "HalfSpace", "Handle", "JointLimits", "Line", "LocalPrior", "LookAt", "Markers",
     "MeasuredConstraint", "Motion", "MotionSolution", "Orientation", "Performance", "Pinned", "Plane", "PoiseError",
     "Pose", "PoseKey", "Position", "Projection", "Settings", "Skeleton", "Solution", "Solver", "Status", "StylePrior",
@@ -109,8 +110,8 @@ _HOMES = {
     "priors.universal.prior": "UniversalPrior",
     "skeleton.pose_space": "Handle",
     "skeleton.skeleton": "JointLimits Pose Skeleton",
-    "solvers.constraints": "Apart CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane Position "
-    "Projection register_constraint",
+    "solvers.constraints": "Against Apart CentreOfMass Distance HalfSpace Line LookAt Orientation Pinned Plane "
+    "Position Projection register_constraint",
     "solvers.corrections": "Corrections",
     "solvers.measured": "MeasuredConstraint",
     "solvers.problem": "Settings",

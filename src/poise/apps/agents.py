@@ -168,7 +168,7 @@ class Tools:
             onto = None if character is None else self._there(character)
             posing.save_pose(found, file, targets, onto=onto)
         drawn = pictures.picture(found.pose, handles=targets, size=(480, 560))
-        return _answer(_pose_answer(found, output, list(places)), drawn)
+        return _answer(_pose_answer(found, output, asked), drawn)
 
     def animate(
         self,
@@ -286,12 +286,12 @@ class Tools:
         return _answer(answer, pictures.picture(motion, poses=6))
 
 
-def _pose_answer(found: Solution, output: str | None, held: list[str]) -> PoseAnswer:
+def _pose_answer(found: Solution, output: str | None, asked: list[Constraint]) -> PoseAnswer:
     roles = found.space.skeleton.roles
     return PoseAnswer(
         status=found.status.value,
         missed_m={one.label: round(one.value, 4) for one in found.relaxed if one.unit == "m"},
-        problems=[*posing.judged(found, held=held), *found.notes],
+        problems=[*posing.judged(found, asked), *found.notes],
         positions_m={role: tuple(found.positions[role].round(4).tolist()) for role in roles},
         doubt_m={role: round(found.deviation[role], 4) for role in roles},
         kinds=[round(mode.share, 3) for mode in found.uncertainty.modes],

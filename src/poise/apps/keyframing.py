@@ -270,7 +270,7 @@ def _check_handles(script: Script, prior: Prior) -> None:
     pinned = [(f"pins[{number}].handle", pin.handle) for number, pin in enumerate(script.pins, start=1)]
     for place, handle in placed + pinned:
         try:
-            prior.space.skeleton.index(handle.joint)
+            handle.on(prior.space.skeleton)
         except PoiseError as error:
             raise PoiseError(f"{place}: {error}") from error
 
@@ -322,7 +322,8 @@ def _frames(
     roles = [role for role in FLOOR_ROLES if role in prior.space.skeleton.roles]
     ground: list[Constraint] = [] if script.floor is None else [*floor(roles, height=script.floor)]
     skeleton, times = prior.space.skeleton, script.times[some]
-    at = {skeleton.index(path.handle.joint): path for path in paths if path.handle.offset == (0.0, 0.0, 0.0)}
+    on = [(*path.handle.on(skeleton), path) for path in paths]
+    at = {joint: path for joint, offset, path in on if offset == (0.0, 0.0, 0.0)}
     places = {role: at[skeleton.index(role)] for role in skeleton.roles if skeleton.index(role) in at}
     ways = _forward(script, places, times)
     facing = _headings(script, places, skeleton, ways)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import threading
 from collections import OrderedDict
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import MISSING
 from functools import cache
 from pathlib import Path
@@ -23,12 +23,12 @@ from poise.priors.prior import Prior
 from poise.skeleton.clearance import depths
 from poise.skeleton.roles import MAIN_ROLES
 from poise.skeleton.skeleton import Pose
-from poise.solvers import bearing
 from poise.solvers.constraints import CONSTRAINTS, Constraint, LookAt, Vector, constraint_from
 from poise.solvers.corrections import Corrections
 from poise.solvers.given import Given, constraints_from
 from poise.solvers.posture import FORWARD, Manner, Posture, posed, settings_of
 from poise.solvers.solution import Solution
+from poise.solvers.touching import overhang
 from poise.solvers.uncertainty import Suggestion
 
 KEPT_MODELS, KEPT_SOLVERS = 4, 8  # for `pose`, by model, and by its handles
@@ -229,13 +229,12 @@ def report(solution: Solution) -> dict[str, Any]:
     }
 
 
-def judged(solution: Solution, *, held: Collection[str] = (), on_floor: bool = True) -> list[str]:
-    """Problems of a pose, one phrase each; `held` are the roles with handles."""
+def judged(solution: Solution, asked: Sequence[Constraint], *, on_floor: bool = True) -> list[str]:
+    """Problems of a pose for which constraints were given, one phrase each."""
     words = [
         f"{one.label}: {one.value:.2f} {one.unit} out of reach" for one in solution.relaxed if one.value > FAR
     ]
-    centre, _ = solution.space.centre_of_mass(solution.q)
-    if on_floor and (over := bearing.overhang(solution.pose, centre, held=set(held))) > OVERHANGS:
+    if on_floor and (over := overhang(solution, asked)) > OVERHANGS:
         words.append(f"off balance: the weight is {100 * over:.0f} cm outside the support")
     skeleton = solution.space.skeleton
     if set(MAIN_ROLES) <= set(skeleton.roles):

@@ -12,7 +12,8 @@ from poise.errors import InvalidValueError
 
 
 @command("""\
-Handles are joints or roles (left_hand, head, ...); targets are in metres, Y up.
+Handles are joints or roles (left_hand, head, ...), or left_palm,
+left_fingertips, left_sole, right_palm, ...; targets are in metres, Y up.
 The extension selects the output: .bvh .amc .glb, or .png for a picture.
 If a handle is missed by more than 1 cm, the exit code is 1.
 
@@ -71,8 +72,9 @@ def pose(
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
     others = posing.read_constraints(constraints) if constraints is not None else []
+    asked = [*constraints_from(handles), *others]
     solution = posing.pose(
-        [*constraints_from(handles), *others], load(model), look_at=target, floor=floor, heading=heading,
+        asked, load(model), look_at=target, floor=floor, heading=heading,
         balance=balance, apart=apart, tolerance=exact, corrections=corrections,
     )  # fmt: skip
     if output is not None:
@@ -83,8 +85,7 @@ def pose(
         return code
     print(solution)
     print(f"likelihood: higher than {solution.percentile:.0f} % of the reference poses")
-    roles = [role for role, joint in solution.space.skeleton.roles.items() if {role, joint} & set(handles)]
-    for words in (*posing.judged(solution, held=roles, on_floor=floor), posing.nearest_in_words(solution)):
+    for words in (*posing.judged(solution, asked, on_floor=floor), posing.nearest_in_words(solution)):
         if words:
             print(words)
     if suggest:

@@ -7,29 +7,34 @@ tangent has one number less: the root's rotation changes by three numbers, in th
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import isfinite
 from numbers import Real
 
 import numpy as np
 from jaxtyping import Bool, Float, Int
 
-from poise.errors import InvalidValueError, SkeletonError
+from poise.errors import InvalidValueError, SkeletonError, UnknownNameError
 from poise.geometry import rotations
 from poise.skeleton import kernels
 from poise.skeleton.kinematics import local_turns
 from poise.skeleton.skeleton import Pose, Skeleton, read_only
+from poise.skeleton.surfaces import Touchpoint, surfaces_of
 from poise.types import Array
 
 _BLOCK = 4096  # poses processed at once
+SAME = 1e-6  # metres: offsets that differ by less are the same point
 STILL_ANGLE = 0.001  # radians: a joint that varies by no more counts as still
 
 
 @dataclass(frozen=True)
 class Handle:
-    """A point fixed to a joint (by joint name or role), at an offset in the joint's frame, in metres."""
+    """A point fixed to a joint (by joint name or role), at an offset in the joint's frame, in metres.
+
+    `left_palm`, `left_fingertips`, `left_sole` and those of the right are points of the skin.
+    """
 
     joint: str
     offset: tuple[float, float, float] = (0.0, 0.0, 0.0)
@@ -42,6 +47,24 @@ class Handle:
                 f"a handle is the name of a joint or role and an offset of three numbers; got {self!r:.80}"
             )
         object.__setattr__(self, "offset", offset)
+
+    def on(self, skeleton: Skeleton) -> tuple[int, tuple[float, float, float]]:
+        """The joint, and the offset there; a palm, fingertips or a sole are at an offset of their own."""
+        if self.joint in skeleton.roles or self.joint in skeleton.names:
+            return skeleton.index(self.joint), self.offset
+        surfaces = surfaces_of(skeleton)
+        if self.joint not in surfaces:
+            raise UnknownNameError("joint or role", self.joint, (*skeleton.names, *skeleton.roles, *surfaces))
+        own, (x, y, z) = surfaces[self.joint], self.offset
+        return skeleton.index(own.joint), (x + own.offset[0], y + own.offset[1], z + own.offset[2])
+
+    def surface(self, skeleton: Skeleton) -> tuple[str, Touchpoint] | None:
+        """The name and the surface that this is, by its name or by its joint and offset; else None."""
+        joint, offset = self.on(skeleton)
+        for name, surface in surfaces_of(skeleton).items():
+            if surface.joint == skeleton.names[joint] and math.dist(surface.offset, offset) < SAME:
+                return name, surface
+        return None
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,8 +215,9 @@ class PoseSpace:
     def handles(self, handles: Sequence[Handle | str]) -> Handles:
         """Resolve handles by joint or role name."""
         given = [Handle(handle) if isinstance(handle, str) else handle for handle in handles]
-        joints = np.array([self.skeleton.index(handle.joint) for handle in given], dtype=np.int64)
-        offsets = np.array([handle.offset for handle in given], dtype=np.float64).reshape(-1, 3)
+        places = [handle.on(self.skeleton) for handle in given]
+        joints = np.array([joint for joint, _ in places], dtype=np.int64)
+        offsets = np.array([offset for _, offset in places], dtype=np.float64).reshape(-1, 3)
         if not all_finite(offsets):
             raise InvalidValueError(f"a handle's offset must be finite; got {offsets.tolist()}")
         return Handles(joints, offsets)
@@ -265,4 +289,4 @@ class PoseSpace:
 
 def all_finite(numbers: Float[Array, "*shape"]) -> bool:
     """Whether all numbers are finite; decided by the sum of squares unless it overflows."""
-    return isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())
+    return math.isfinite(np.vdot(numbers, numbers)) or bool(np.isfinite(numbers).all())

@@ -49,6 +49,7 @@ HEEL, TIP, SIDE = 0.35, 0.35, 0.025
 SWING = (0.25, 0.3)  # radians: tolerance of an idle upper arm and forearm
 HANGS = ((-0.15, 0.06), (0.3, 0.0))  # radians: how far they hang forward and outward, as in recordings
 SPREAD = ((0.1, 0.8), (0.6, 0.7))  # the same of arms that balance a high foot
+ARM, LEG = ("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot")
 STRAIGHT, STRETCH = 0.985, 0.04  # of a leg's length: from hip to ankle in a kick; and its tolerance in metres
 UPRIGHT = 0.08  # radians: tolerance of the trunk on a chair
 TURNS, MOST_TURN = (
@@ -72,7 +73,7 @@ LOW = 0.06  # metres above the floor at which a part is kept above it while a ha
 EASY, EASE = 0.998, 0.01  # of the height of a straight body, and metres: a relaxed stand and its tolerance
 FIRM = 0.002  # metres: tolerance of parts above the floor
 SUNK = 0.005  # metres: how far below the floor a part may be, and a handle before a note says so
-STEP = 0.02  # metres: tolerance of a foot that steps under the body
+STEP, BRACED = 0.02, 0.03  # metres: tolerance of a foot that steps under the body, and of one that braces it
 SPENT = math.radians(
     36.0
 )  # how far an ankle bends up before the heel lifts (Konor et al. 2012: 30 to 40 degrees)
@@ -81,6 +82,8 @@ EDGE, CLOSE = (
     math.radians(1.0),
     math.radians(4.0),
 )  # tolerance of people's ranges; how near a drag looks at them
+CARRIES = 0.5  # the height of a unit normal from which a surface carries weight
+PUSH = 0.2  # of the weight: a push against a surface that does not
 SEAT = 0.07  # half the width of a seat, of stature
 LIFTED = 0.07  # of stature: a foot, hand or knee this high above its rest height carries no weight
 SEATED, STANDING = 0.75, 0.9  # of the standing hip height: below it a seat carries fully, above it not at all
@@ -158,14 +161,23 @@ def with_toes(places: Places, skeleton: Skeleton, forward: Float[Array, "3"]) ->
 
 
 def support(
-    places: Places, skeleton: Skeleton, *, held: Collection[str] = (), margin: float = MARGIN
+    places: Places,
+    skeleton: Skeleton,
+    *,
+    held: Collection[str] = (),
+    loads: Sequence[tuple[Place, Vec3]] = (),
+    margin: float = MARGIN,
 ) -> Float[Array, "4 2"] | None:
     """Return the rectangle on the ground (x, z) that the centre of mass stays in; None if no foot is known.
 
     Low feet and knees carry weight; hands and hips only if they are in `held`. Each carrier is drawn towards the middle
-    by the fraction that it does not carry.
+    by the fraction that it does not carry. `loads` are points on other surfaces, with the normals of those: one that
+    faces up carries weight, and a push against another moves the rectangle towards it.
     """
     carriers = _carriers(places, skeleton, held)
+    for place, normal in loads:
+        if normal[1] >= CARRIES:
+            carriers.append((_square(place, SIDE * skeleton.height), 1.0))
     if not carriers:
         return None
     corners, carried = zip(*carriers, strict=True)
@@ -173,7 +185,9 @@ def support(
     firm = shares + 1e-3  # keeps the weights positive when nothing carries the body
     middle = firm @ np.add.reduce(prints, axis=1) / (4.0 * np.add.reduce(firm))
     points = middle + shares[:, None, None] * (prints - middle)
-    return _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(carried)))
+    found = _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(carried)))
+    pushes = [float(place[1]) * np.array(normal) for place, normal in loads if abs(normal[1]) < CARRIES]
+    return found - PUSH * np.mean(pushes, axis=0)[[0, 2]] if pushes else found
 
 
 def hanging(
@@ -214,14 +228,25 @@ def seated(skeleton: Skeleton, *, at: Place) -> list[Constraint]:
     return [LookAt("chest", above, up, tolerance=UPRIGHT, name="upright on a seat")]
 
 
-def kicking(skeleton: Skeleton, foot: str) -> list[Constraint]:
-    """A soft constraint: the leg of a kick is nearly straight."""
-    side = foot.partition("_")[0]
-    joints = [f"{side}_{part}" for part in ("thigh", "shin", "foot")]
+def at_rest(skeleton: Skeleton, role: str) -> float:
+    """The height of a foot or toes above the floor in a stand."""
+    return _body(skeleton).rest[role]
+
+
+def braced(feet: Mapping[str, Vec3], heading: Place, skeleton: Skeleton) -> list[Constraint]:
+    """Soft constraints: feet at these places, and hips with this heading."""
+    found = [Position(role, at, tolerance=BRACED, name=f"{role} braced") for role, at in feet.items()]
+    return [*found, facing(heading, skeleton, at=next(iter(feet.values())))]
+
+
+def stretched(skeleton: Skeleton, side: str, limb: Sequence[str], share: float) -> list[Constraint]:
+    """A soft constraint: a limb, named by its three joints, is stretched to at least a share of its length."""
+    joints = [f"{side}_{part}" for part in limb]
     if not set(joints) <= skeleton.roles.keys():
         return []
-    leg = sum(float(np.linalg.norm(skeleton.offsets[skeleton.index(role)])) for role in joints[1:])
-    return [Beyond(joints[0], joints[2], STRAIGHT * leg, tolerance=STRETCH, name=f"{side} leg stretched")]
+    length = sum(float(np.linalg.norm(skeleton.offsets[skeleton.index(role)])) for role in joints[1:])
+    name = f"{side} {limb[0]} stretched"
+    return [Beyond(joints[0], joints[2], share * length, tolerance=STRETCH, name=name)]
 
 
 def turn_towards(heading: Place, gaze: Place) -> float:
@@ -353,9 +378,15 @@ def places_among(skeleton: Skeleton, positions: Float[Array, "joints 3"]) -> dic
     return {role: positions[joint] for role, joint in _body(skeleton).joints.items()}
 
 
-def overhang(pose: Pose, centre: Float[Array, "3"], *, held: Collection[str] = ()) -> float:
+def overhang(
+    pose: Pose,
+    centre: Float[Array, "3"],
+    *,
+    held: Collection[str] = (),
+    loads: Sequence[tuple[Place, Vec3]] = (),
+) -> float:
     """Distance of the centre of mass outside the support of a pose, in metres; negative inside."""
-    corners = support(places_of(pose), pose.skeleton, held=held, margin=0.0)
+    corners = support(places_of(pose), pose.skeleton, held=held, loads=loads, margin=0.0)
     return 0.0 if corners is None else outside(corners, centre)
 
 

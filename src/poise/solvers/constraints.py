@@ -198,8 +198,8 @@ class _OnHandle(Constraint):
         return f"{type(self).__name__.lower()} of {self.at.joint}"
 
     def _block(self, space: PoseSpace, kind: Kind, *parameters: float, inequality: bool = False) -> Block:
-        joint = space.skeleton.index(self.at.joint)
-        offset = self._vector(self.at.offset, "the handle's offset")
+        joint, at = self.at.on(space.skeleton)
+        offset = self._vector(at, "the handle's offset")
         return Block(kind, joint, (*offset, *parameters), inequality=inequality)
 
     def _vector(self, value: Vector, what: str, size: int = 3, largest: float = FARTHEST) -> Array:
@@ -228,6 +228,32 @@ class Orientation(_OnHandle):
     def blocks(self, space: PoseSpace) -> list[Block]:
         target = rotations.normalize(self._vector(self.target, "target", 4))
         return [self._block(space, Kind.ORIENTATION, *rotations.matrix_from_quaternion(target).ravel())]
+
+
+@dataclass(frozen=True, eq=False)
+class Against(Position):
+    """A palm, fingertips, a sole or any handle rests at the point `target` on a surface that faces along `normal`.
+
+    In a posture (`poise.pose`) palms and soles lie flat on the surface, and it carries a part of the body's weight: the
+    body may lean on a table or a step, and lunges against a wall.
+    """
+
+    normal: Point = (0.0, 1.0, 0.0)
+    kind: ClassVar[str] = "against"
+
+    @property
+    def _fixed(self) -> tuple[object, ...]:
+        return (self.way,)
+
+    @cached_property
+    def way(self) -> tuple[float, float, float]:
+        """The unit normal."""
+        x, y, z = unit_vector(self._vector(self.normal, "normal"), self.label).tolist()
+        return x, y, z
+
+    def blocks(self, space: PoseSpace) -> list[Block]:
+        assert self.way
+        return super().blocks(space)
 
 
 def transform(handle: Handle | str, position: Vector, orientation: Vector, **shared: Any) -> list[Constraint]:
@@ -337,9 +363,9 @@ class Distance(_OnHandle):
             )
         self._vector([self.distance], "distance", 1)
         other = Handle(self.other) if isinstance(self.other, str) else self.other
-        offset = self._vector(other.offset, "the other handle's offset")
+        joint, at = other.on(space.skeleton)
+        offset = self._vector(at, "the other handle's offset")
         first = self._block(space, Kind.DISTANCE, *offset, self.distance)
-        joint = space.skeleton.index(other.joint)
         return [Block(first.kind, first.joint, first.parameters, other=joint, inequality=self.inequality)]
 
 
@@ -463,7 +489,19 @@ class Pinned(Constraint):
 
 
 _OWN: tuple[type[Constraint], ...]
-_OWN = (Position, Orientation, LookAt, Line, Plane, HalfSpace, Distance, Apart, CentreOfMass, Projection)
+_OWN = (
+    Position,
+    Against,
+    Orientation,
+    LookAt,
+    Line,
+    Plane,
+    HalfSpace,
+    Distance,
+    Apart,
+    CentreOfMass,
+    Projection,
+)
 CONSTRAINTS: Registry[type[Constraint]] = Registry("kind of constraint", {own.kind: own for own in _OWN})
 
 

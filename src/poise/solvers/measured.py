@@ -35,8 +35,8 @@ class PoseView:
     def position(self, handle: Handle | str) -> Float[Array, "3"]:
         """World position of a handle."""
         given = Handle(handle) if isinstance(handle, str) else handle
-        joint, (places, turns) = self.space.skeleton.index(given.joint), self._forward
-        return places[joint] + turns[joint] @ np.asarray(given.offset)
+        (joint, offset), (places, turns) = given.on(self.space.skeleton), self._forward
+        return places[joint] + turns[joint] @ np.asarray(offset)
 
     def position_jacobian(self, handle: Handle | str) -> Float[Array, "3 freedoms"]:
         """Jacobian of a handle's position."""

@@ -23,12 +23,13 @@ from jaxtyping import Float
 from poise.geometry import rotations
 from poise.priors.abilities import stands
 from poise.priors.prior import Prior
-from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton
-from poise.solvers import bearing
-from poise.solvers.bearing import FLOOR_ROLES, Vec3
+from poise.solvers import bearing, touching
+from poise.solvers.bearing import FLOOR_ROLES, LEG, STRAIGHT, Vec3
 from poise.solvers.constraints import (
+    Against,
     Apart,
     Constraint,
     HalfSpace,
@@ -46,6 +47,7 @@ from poise.solvers.given import doubtful_units
 from poise.solvers.problem import Settings
 from poise.solvers.solution import Solution
 from poise.solvers.solve import Follower, Solver
+from poise.solvers.touching import Touched, touched
 from poise.types import Array, PoseVector
 
 Find = Callable[[list[Constraint], "Array | None", bool], Solution]
@@ -56,6 +58,7 @@ LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at 
 LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
 PASSES = 3  # in which what depends on the pose before is added
 LAST = -100  # priority of what is exact in the last pass
+PLACES = (Position.kind, Against.kind)  # kinds with a target position
 EXACT = {HalfSpace.kind, Inside.kind}
 LEVELS = (0.08, 0.19, 0.35, 0.40)  # of stature: heights of handles that say what a body does
 LIFTED, SEATED, KICKS = (
@@ -124,12 +127,19 @@ class Posture:
 
     def solve(self, asked: Sequence[Constraint], manner: Manner) -> Solution:
         """The likeliest pose, from the prior's own guess."""
-        manner = replace(manner, intent=manner.intent and self._stands)
+        manner, floor = replace(manner, intent=manner.intent and self._stands), manner.floor or 0.0
         try:
             plan = plan_of(self._skeleton, asked, manner)
-            if not plan.placed and manner.near and manner.floor is not None and self._stands:
+            if (
+                plan.braces
+                and (found := touching.lunge(plan.touching, asked, self._skeleton, floor)) is not None
+            ):
+                heading, feet = found
+                asked = [*asked, *bearing.braced(feet, heading, self._skeleton)]
+                plan = plan_of(self._skeleton, asked, replace(manner, heading=None))
+            elif not plan.placed and manner.near and manner.floor is not None and self._stands:
                 heading = plan.manner.heading or FORWARD
-                asked = [*asked, *bearing.at_ease(self._skeleton, manner.floor, heading)]
+                asked = [*asked, *bearing.at_ease(self._skeleton, floor, heading)]
                 plan = plan_of(self._skeleton, asked, manner)
         except TypeError:  # a handle that cannot be a key is not valid either: the solver says what it is
             self._make(asked)
@@ -200,6 +210,10 @@ class Defaults:
     """The joints that something asked for places, which the floor does not move."""
     firmness: bearing.Firm
     """What the body cannot do."""
+    touching: tuple[Touched, ...]
+    """What the body touches."""
+    braces: bool
+    """Whether it is against something, and both feet are free to brace it."""
 
     def solved(
         self, asked: Sequence[Constraint], find: Callable[[list[Constraint], Array | None], Solution]
@@ -261,14 +275,16 @@ class Defaults:
         if self.manner.balance:
             held = {role: asked[number].target for role, number in self.held}  # type: ignore[attr-defined]
             places: bearing.Places = bearing.places_among(self.skeleton, positions) | self.planted | held
-            support = bearing.support(places, self.skeleton, held=held)
+            loads = touching.loads(self.touching, asked)
+            support = bearing.support(places, self.skeleton, held=held, loads=loads)
             if support is not None and centre is not None:
                 if bearing.outside(support, centre) <= slack:
                     support = None
                 else:
                     kept = {*held, *self.planted}
                     places, steps = bearing.stepped(places, support, centre, held=kept)
-                    support, found = bearing.support(places, self.skeleton, held=held), [*steps]
+                    support = bearing.support(places, self.skeleton, held=held, loads=loads)
+                    found += steps
             if support is not None:
                 found.append(bearing.balance_over(support))
         if self.manner.apart:
@@ -295,7 +311,7 @@ class Defaults:
 
 def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> Defaults:
     """The plan for such constraints; their targets matter only where they lift a foot or are far away."""
-    places = [one.target for one in asked if one.kind == Position.kind]  # type: ignore[attr-defined]
+    places = [one.target for one in asked if one.kind in PLACES]  # type: ignore[attr-defined]
     height, ground, at = skeleton.height, manner.floor or 0.0, (0.0, 0.0, 0.0)
     levels = [ground + level * height for level in LEVELS]
     try:
@@ -310,7 +326,8 @@ def plan_of(skeleton: Skeleton, asked: Sequence[Constraint], manner: Manner) -> 
     except (TypeError, ValueError, IndexError):
         lifted = ()  # the problem says what is wrong with them
     shapes = tuple([one.signature for one in asked])
-    return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner)
+    touches = touched(asked, skeleton, manner.floor)
+    return _plan(skeleton.given_roles, skeleton, shapes, lifted, at, manner, touches)
 
 
 def _positions(solution: Solution) -> Float[Array, "joints 3"]:
@@ -353,10 +370,11 @@ def _plan(
     lifted: tuple[int, ...],
     at: Vec3,
     manner: Manner,
+    touches: tuple[Touched, ...],
 ) -> Defaults:
     kinds = [shape[0].kind for shape in shapes]
     joints = [_joints(skeleton, shape) for shape in shapes]
-    placing = [number for number, kind in enumerate(kinds) if kind == Position.kind]
+    placing = [number for number, kind in enumerate(kinds) if kind in PLACES]
     placed = {joints[number][0]: number for number in placing}
     legs = taken_sides(skeleton, placed)
     planted = {role: place for role, place in manner.planted if not role.startswith(tuple(legs))}
@@ -385,7 +403,8 @@ def _plan(
     level = {joints[number][0]: level for number, level in zip(placing, lifted, strict=False)}
     feet_up = [role for role in FLOOR_ROLES[:2] if level.get(at_role.get(role, -1), 0) >= KICKS]
     if manner.balance and manner.intent:
-        defaults += [one for role in feet_up for one in bearing.kicking(skeleton, role)]
+        kicking = [role.partition("_")[0] for role in feet_up]
+        defaults += [one for side in kicking for one in bearing.stretched(skeleton, side, LEG, STRAIGHT)]
         defaults += bearing.seated(skeleton, at=at) if level.get(at_role.get("pelvis", -1)) in SEATED else []
     if manner.arms:
         busy = [joint for own in joints for joint in own]
@@ -400,12 +419,18 @@ def _plan(
     low = {joint for joint in placed if level.get(joint, 0) < LIFTED}
     standing = bearing.free_sides(skeleton, placed) if low.isdisjoint(map(at_role.get, FLOOR_ROLES)) else ()
     stands = standing if manner.floor is not None and manner.near and not planted else ()
-    taking = {Position.kind, Line.kind, Plane.kind}
+    taking = {*PLACES, Line.kind, Plane.kind}
     taken = frozenset([own[0] for own, kind in zip(joints, kinds, strict=True) if kind in taking])
     points = all(shape[0] is Position and shape[4] != 0 for shape in shapes)  # all of them have rows
     places = bool(planted) or not {LookAt.kind, Orientation.kind}.issuperset(kinds)
     firm = bearing.firm_of(skeleton)
-    return Defaults(skeleton, manner, tuple(defaults), held, planted, stands, points, places, taken, firm)
+    braces = any(one.against for one in touches) and manner.near and not planted and not legs
+    defaults += touching.flat(touches, at=at)
+    if touches and manner.balance:
+        defaults += touching.propped(touches, skeleton, legs=not legs)
+    return Defaults(
+        skeleton, manner, tuple(defaults), held, planted, stands, points, places, taken, firm, touches, braces
+    )
 
 
 def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:
@@ -413,4 +438,5 @@ def _joints(skeleton: Skeleton, shape: tuple[Any, ...]) -> list[int]:
     kind, handle, other, *_ = shape
     named = [each for each in (handle, other) if each is not None]
     named += list(shape[7]) if kind is Pinned else [shape[7]] if kind is Apart else []
-    return [skeleton.index(each if isinstance(each, str) else each.joint) for each in named]
+    handles = [Handle(each) if isinstance(each, str) else each for each in named]
+    return [each.on(skeleton)[0] for each in handles]

@@ -14,6 +14,7 @@ from poise.pictures.skin import BodySkin, skin_of
 from poise.skeleton.kinematics import turns_in_world, world_transforms
 from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
+from poise.skeleton.surfaces import surfaces_of
 from poise.studio import messages
 from poise.studio.state import State
 from poise.types import Array
@@ -74,6 +75,7 @@ def body_of(pose: Pose) -> messages.BodyShown:
     ]
     return messages.BodyShown(
         joints=joints,
+        surfaces=list(surfaces_of(skeleton)),
         height=skeleton.height,
         vertices=packed(mesh.vertices),
         normals=packed(mesh.normals),

@@ -25,15 +25,17 @@ from poise.skeleton.roles import SIDES
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.solvers import bearing
 from poise.solvers.bearing import FLOOR_ROLES
-from poise.solvers.constraints import Constraint, LookAt, Orientation, Position
-from poise.solvers.posture import BARE, Manner, Posture, as_recorded, plan_of
+from poise.solvers.constraints import Against, Constraint, LookAt, Orientation, Position
+from poise.solvers.posture import BARE, PLACES, Manner, Posture, as_recorded, plan_of
 from poise.solvers.posture import taken_sides as sides_of_legs
 from poise.solvers.solution import Solution
 from poise.solvers.solve import DLS, MAP, Solver
+from poise.solvers.touching import lunge, touched
 from poise.studio.easing import eased
 from poise.studio.messages import LOOK_AT, Bearing, Quaternion, SceneHandle, Vec3
 from poise.studio.models import PLAIN, Entry, ModelStore
 from poise.studio.state import Placed, State
+from poise.studio.touching import face_near, standing_at
 from poise.types import Array
 
 HELD, DRAGGED = 0, -1  # priorities: dragged handles and gaze give way to held ones and planted feet
@@ -52,6 +54,7 @@ SETTLING = 0.01  # metres that any joint moves when the hand lets go
 LEVER = 0.3  # metres per radian of a handle's rotation
 FAR, NEAR = 0.52, 0.30  # of stature, along the ground: handles farther from the feet than this make them step
 STRIDE, SHORTEST = 0.45, 0.1  # of stature: the longest and the shortest step
+BRACED = 0.12  # of stature: how far feet that brace a push may stand from where they would step
 LEAST_TURN = math.radians(10.0)  # by which feet turn to a gaze
 UNMET = 0.02  # metres: handle residual above which feet step
 _AHEAD = ThreadPoolExecutor(1, thread_name_prefix="poise-ahead")
@@ -136,7 +139,7 @@ class Poser:
         """The pose of a state, from its own pose or `near` another; `afresh` from the prior's best guesses."""
         if state.motion is not None and state.timeline.clip:
             return self.over(state, state.motion[state.timeline.frame], dragged=dragged)
-        if (anchors := _after_turning(state)) is not None:
+        if (anchors := _after_bracing(state, dragged) or _after_turning(state)) is not None:
             found = self.solve(state.with_(anchors=anchors), dragged=dragged, fine=fine, afresh=True)
             return replace(found, anchors=anchors, jumps=True)
         prior, asked = self.prior_of(state), asked_of(state, dragged=dragged) + self._calm
@@ -300,7 +303,7 @@ class Poser:
         self._postures = [known, *(one for one in self._postures if one is not known)][:2]
         self._posture = known[2]
         asked = [condition.constraint for condition in conditions]
-        if afresh and (manner.planted or any(one.kind == Position.kind for one in asked)):
+        if afresh and (manner.planted or any(one.kind in PLACES for one in asked)):
             solution = self._posture.solve(asked, manner)
         else:
             start = near if near is not None else state.placed.in_space(prior.space)
@@ -334,7 +337,7 @@ def asked_of(state: State, *, dragged: str | None = None) -> list[Condition]:
     conditions = [
         Condition(handle.id, constraint)
         for handle in _active(state, dragged)
-        for constraint in _of_handle(handle, DRAGGED if handle.id == dragged else HELD)
+        for constraint in _of_handle(handle, state, DRAGGED if handle.id == dragged else HELD)
     ]
     if state.look_at is not None and "head" in state.pose.skeleton.roles:
         look = LookAt("head", state.look_at, priority=DRAGGED, name="look-at")
@@ -454,6 +457,21 @@ def _after_a_step(state: State, handle: SceneHandle) -> dict[str, Vec3] | None:
     return state.anchors | moved
 
 
+def _after_bracing(state: State, dragged: str | None) -> dict[str, Vec3] | None:
+    """Anchors with one foot ahead and the other behind, if hands push against a prop and the feet stand elsewhere."""
+    if not state.props or state.model == PLAIN or state.feet != "planted" or not state.bearing.step:
+        return None
+    skeleton, asked = state.pose.skeleton, [one.constraint for one in asked_of(state, dragged=dragged)]
+    found = lunge(touched(asked, skeleton, 0.0), asked, skeleton, 0.0)
+    if found is None or taken_sides(skeleton, _active(state, dragged)):
+        return None
+    heading, feet = found
+    away = [math.dist(state.anchors.get(role, (math.inf,) * 3), place) for role, place in feet.items()]
+    if max(away) < BRACED * skeleton.height:
+        return None
+    return standing_at(feet, heading, skeleton) | {HEADING: heading}
+
+
 def _after_turning(state: State) -> dict[str, Vec3] | None:
     """Anchors with the feet turned about their middle, towards a gaze that neck and trunk do not reach; else None."""
     heading = state.anchors.get(HEADING)
@@ -522,12 +540,17 @@ def point_of(handle: SceneHandle) -> Point:
     return Point(handle.joint, handle.offset)
 
 
-def _of_handle(handle: SceneHandle, priority: int) -> list[Constraint]:
+def _of_handle(handle: SceneHandle, state: State, priority: int) -> list[Constraint]:
+    """The targets of a handle; a palm, fingertips or a sole on a prop are against it."""
     found: list[Constraint] = []
-    point = point_of(handle)
-    if handle.position is not None:
+    point, at = point_of(handle), handle.position
+    if at is not None:
         soft = None if handle.hard else handle.tolerance
-        found.append(Position(point, handle.position, tolerance=soft, priority=priority, name=handle.joint))
+        skin = point.surface(state.pose.skeleton)
+        normal = face_near(state.props, at) if skin is not None else None
+        name = skin[0] if skin else handle.joint
+        given: dict[str, Any] = {"tolerance": soft, "priority": priority, "name": name}
+        found.append(Position(point, at, **given) if normal is None else Against(point, at, normal, **given))
     if handle.rotation is not None:
         soft, name = None if handle.hard else handle.turn_tolerance, f"turn of {handle.joint}"
         found.append(Orientation(point, handle.rotation, tolerance=soft, priority=priority, name=name))

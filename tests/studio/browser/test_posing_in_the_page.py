@@ -269,3 +269,15 @@ def test_the_page_explains_itself(studio: StudioPage) -> None:
     studio.until(lambda: not studio.page.get_by_role("dialog", name="Help").is_visible(), "help to close")
     studio.page.keyboard.press("t")
     assert studio.page.evaluate("document.documentElement.dataset.theme") == "dark"
+
+
+def test_a_palm_is_a_handle_beside_the_hand(studio: StudioPage) -> None:
+    studio.page.get_by_label("Add a handle").select_option("left_palm")
+    studio.wait("window.poise.state.scene.value.handles.length === 1")
+    (handle,) = studio.handles().values()
+    assert (handle["id"], handle["joint"]) == ("left_palm", "LeftHand")
+    assert math.hypot(*handle["offset"]) > 0.03
+    assert studio.page.get_by_role("button", name="left palm", exact=True).is_visible()
+    offered = studio.page.get_by_label("Add a handle").locator("option").all_inner_texts()
+    assert "left hand" in offered
+    assert "left palm" not in offered

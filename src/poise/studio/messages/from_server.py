@@ -106,7 +106,7 @@ class Skin(Wire):
 
 
 class BodyShown(FromServer, tag="body"):
-    """The skeleton, and a skin: each vertex follows four joints by weight.
+    """The skeleton, the palms, fingertips and soles it has, and a skin: each vertex follows four joints by weight.
 
     Vertices and normals are float32 (n, 3), joints uint16 (n, 4), weights float32 (n, 4), tones uint8 (n) into
     `palette` (sRGB, 0 to 1), triangles uint32 (m, 3); inverses, float32 (joints, 3, 4), lead into the joints' frames.
@@ -115,6 +115,7 @@ class BodyShown(FromServer, tag="body"):
     """
 
     joints: list[Joint]
+    surfaces: list[str]
     height: float
     vertices: bytes
     normals: bytes

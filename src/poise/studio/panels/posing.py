@@ -12,6 +12,7 @@ from poise.geometry import rotations
 from poise.motion.edit import mirror
 from poise.motion.motion import Motion
 from poise.priors.abilities import standing_pose
+from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
@@ -128,8 +129,8 @@ class PosingPanel(Panel):
         skeleton = self._session.state.pose.skeleton
         if handle.id == LOOK_AT:
             raise InvalidValueError(f"the name {LOOK_AT} is reserved for the point that the head looks at")
-        joint = skeleton.index(handle.joint)
-        handle = handle.with_(joint=skeleton.names[joint])
+        joint, offset = Handle(handle.joint, handle.offset).on(skeleton)
+        handle = handle.with_(joint=skeleton.names[joint], offset=offset)
         if handle.rotation is None:
             return handle
         if skeleton.is_end_site[joint]:

@@ -636,10 +636,11 @@ export interface Skin {
   matrices: Uint8Array;
 }
 
-/** The skeleton, and a skin: each vertex follows four joints by weight. */
+/** The skeleton, the palms, fingertips and soles it has, and a skin: each vertex follows four joints by weight. */
 export interface BodyShown {
   type: "body";
   joints: Joint[];
+  surfaces: string[];
   height: number;
   vertices: Uint8Array;
   normals: Uint8Array;

@@ -181,6 +181,14 @@ export function labelOf(name: string): string {
   return jointLabel(body.value?.joints.find((joint) => joint.name === name)) || name;
 }
 
+/** Whether a handle is on a palm, fingertips or a sole. */
+export const isSkin = (id: string): boolean => body.value?.surfaces.includes(id) ?? false;
+
+/** A handle on a palm, fingertips or a sole has its name; others have their joint's. */
+export function handleLabel({ id, joint }: { readonly id: string; readonly joint: string }): string {
+  return isSkin(id) ? id.replaceAll("_", " ") : labelOf(joint);
+}
+
 let nextNotice = 1;
 
 export function notify(words: string, kind: Notice["kind"] = "error", offer?: Notice["offer"]): void {

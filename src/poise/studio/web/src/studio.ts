@@ -80,9 +80,9 @@ export function putHandle(handle: SceneHandle, keyed = false): void {
   edit({ type: "putHandle", handle, seq: numbered(handle), ease: keyed ? keyEase(true) : null, gesture });
 }
 
-/** A handle on a joint; it stays where the body has the joint now. */
+/** A handle on a joint, a palm, fingertips or a sole; it stays where the body has that now. */
 export function handleOn(joint: string): SceneHandle {
-  const known = state.handles.value.find((handle) => handle.joint === joint);
+  const known = state.handles.value.find(({ id, joint: own }) => id === joint || (own === joint && !state.isSkin(id)));
   if (known) return known;
   const handle: SceneHandle = {
     id: joint,

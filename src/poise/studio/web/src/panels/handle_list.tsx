@@ -26,7 +26,9 @@ export function HandleList(): JSX.Element {
 }
 
 function AddHandle(): JSX.Element {
-  const taken = new Set(state.handles.value.map((handle) => handle.joint));
+  const made = new Set(state.handles.value.map((handle) => handle.id));
+  const skin = (state.body.value?.surfaces ?? []).filter((name) => !made.has(name));
+  const taken = new Set(state.handles.value.filter(({ id }) => !state.isSkin(id)).map(({ joint }) => joint));
   const free = (state.body.value?.joints ?? []).filter((joint) => !taken.has(joint.name));
   return (
     <select
@@ -44,6 +46,11 @@ function AddHandle(): JSX.Element {
           {state.jointLabel(joint)}
         </option>
       ))}
+      {skin.map((name) => (
+        <option key={name} value={name}>
+          {state.handleLabel({ id: name, joint: name })}
+        </option>
+      ))}
     </select>
   );
 }
@@ -51,7 +58,7 @@ function AddHandle(): JSX.Element {
 function HandleRow({ handle, place }: { handle: SceneHandle; place: HandlePlace | undefined }): JSX.Element {
   const chosen = state.selected.value === handle.id;
   const also = state.alsoSelected.value.has(handle.id);
-  const name = state.labelOf(handle.joint);
+  const name = state.handleLabel(handle);
   const missed = handle.pinned && place && place.missed > 0.01;
   return (
     <li class={chosen || also ? "chosen" : ""}>

@@ -106,9 +106,9 @@ export class HandleMarks {
     if (!at) return;
     const colours = palette.value;
     if (hovered.what === "joint") ring(pen, at, 7, colours.ink, 1.5);
-    const name =
-      hovered.what === "joint" ? hovered.joint : (state.handles.value.find((h) => h.id === hovered.id)?.joint ?? "");
-    label(pen, [at[0] + 13, at[1] - 9], state.labelOf(name), colours.ink);
+    const handle = hovered.what === "joint" ? undefined : state.handles.value.find((h) => h.id === hovered.id);
+    const name = handle ? state.handleLabel(handle) : hovered.what === "joint" ? state.labelOf(hovered.joint) : "";
+    label(pen, [at[0] + 13, at[1] - 9], name, colours.ink);
   }
 }
 

@@ -11,6 +11,7 @@ import { alongWith, beginGesture, drag, dragKey, endGesture, handleOn, putProp, 
 import { SelectionBox, beginsBox } from "./box";
 import { HandleMarks } from "./handle_marks";
 import { type Picked, handlePlaces, pick } from "./picking";
+import { CLEARANCE } from "./props";
 import type { Stage } from "./stage";
 
 const AXES = { x: "#d4503f", y: "#5a9a3c", z: "#3f74d6", active: "#f0a030" };
@@ -180,7 +181,8 @@ export class HandleTool {
 
   private pull({ id, picked, offset }: Grip, pixel: Vec2, last: boolean, opposite: boolean): void {
     const at: Vec2 = [pixel[0] + offset[0], pixel[1] + offset[1]];
-    const surface = view.isSnapping(opposite) ? this.stage.propAt(at, true) : null;
+    const clearance = state.isSkin(id) ? 0 : CLEARANCE;
+    const surface = view.isSnapping(opposite) ? this.stage.propAt(at, true, clearance) : null;
     const position = surface?.place ?? view.snapped(this.stage.unproject(at, picked.position), opposite);
     if (picked.what === "key") dragKey({ ...picked.key, position }, last);
     else this.pullHandle(id, position, last);

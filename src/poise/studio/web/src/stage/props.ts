@@ -21,7 +21,7 @@ import { TimedPicture, timedPicture } from "./video";
 
 const BOARD = 0.03; // metres, of which chairs and shelves are made
 const LEG = 0.04;
-const CLEARANCE = 0.03; // metres that a joint is above the surface it lies on
+export const CLEARANCE = 0.03; // metres that a joint is above the surface it lies on
 const BOARDS: ReadonlySet<Prop["kind"]> = new Set(["picture", "video"]);
 const material = new MeshStandardMaterial({ color: "#b9b2a6", roughness: 0.85 });
 
@@ -51,8 +51,8 @@ export class Props {
     this.changed();
   }
 
-  /** The prop that a ray meets first, and the place just above its surface there. */
-  hit(ray: Raycaster, solid: boolean): { readonly id: string; readonly place: Vec3 } | null {
+  /** The prop that a ray meets first, and the place at this distance from its surface there. */
+  hit(ray: Raycaster, solid: boolean, clearance: number): { readonly id: string; readonly place: Vec3 } | null {
     const objects = [...this.shown.values()]
       .filter(({ kind }) => !solid || !BOARDS.has(kind))
       .map(({ object }) => object);
@@ -63,7 +63,7 @@ export class Props {
     let object: Object3D = met.object;
     while (object.parent && object.parent !== this.group) object = object.parent;
     const id = [...this.shown].find(([, known]) => known.object === object)?.[0];
-    return id ? { id, place: met.point.addScaledVector(outwards, CLEARANCE).toArray() } : null;
+    return id ? { id, place: met.point.addScaledVector(outwards, clearance).toArray() } : null;
   }
 
   /** Videos show this moment. */

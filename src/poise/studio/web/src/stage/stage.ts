@@ -300,11 +300,11 @@ export class Stage {
   }
 
   /** The prop under a pixel, and the place on its surface there; where only solid ones count, no picture or video. */
-  propAt([x, y]: Vec2, solid = false): { readonly id: string; readonly place: Vec3 } | null {
+  propAt([x, y]: Vec2, solid = false, clearance = 0): { readonly id: string; readonly place: Vec3 } | null {
     const { clientWidth, clientHeight } = this.host;
     const ray = new Raycaster();
     ray.setFromCamera(new Vector2((2 * x) / clientWidth - 1, 1 - (2 * y) / clientHeight), this.camera);
-    return this.props.hit(ray, solid);
+    return this.props.hit(ray, solid, clearance);
   }
 
   /** The world's length of one pixel at a point. */
