@@ -22,8 +22,10 @@ from poise.formats.camera_file import focal_from_fov, read_camera
 from poise.geometry.cameras import Camera
 from poise.motion.motion import Motion
 from poise.pictures.overlay import draw_overlay, render_photo
+from poise.priors.abilities import standing_pose
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.kinematics import world_transforms
+from poise.solvers.bearing import below
 from poise.vision.sources import read_picture
 
 SIZE = (480, 360)
@@ -230,3 +232,26 @@ def test_a_small_file_of_a_huge_photo_is_refused_before_it_is_unpacked(tmp_path:
         read_photo(tmp_path / "bomb.png")
     with pytest.raises(ParseError, match="at most 50 million"):
         read_picture(tmp_path / "bomb.png")
+
+
+@pytest.mark.parametrize("known", [True, False])
+def test_legs_that_a_photo_does_not_show_are_those_of_a_standing_body(
+    style: StylePrior, walk: Motion, *, known: bool
+) -> None:
+    shot, _ = _shot(walk, known=known)
+    waist_up = Shot(
+        shot.photo, {role: at for role, at in shot.points.items() if "foot" not in role}, shot.camera
+    )
+    standing = standing_pose(style)
+    legs = [*below(walk.skeleton, "left_thigh"), *below(walk.skeleton, "right_thigh")]
+    for one in photos.pose_from_shots(style, [waist_up]):
+        pose = one.space.pose_from_q(one.q)
+        np.testing.assert_allclose(pose.rotations[legs], standing.rotations[legs], atol=1e-9)
+        seen = one.views[0].camera.project(np.asarray(pose.positions["left_hand"])[None])[0]
+        assert np.linalg.norm(seen - shot.points["left_hand"]) < 10.0
+        if known:
+            np.testing.assert_allclose(one.views[0].camera.translation, shot.camera.translation)
+        else:
+            assert np.asarray(pose.positions)[:, 1].min() == pytest.approx(
+                np.asarray(standing.positions)[:, 1].min(), abs=1e-6
+            )

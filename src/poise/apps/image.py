@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,11 @@ from poise.capture.photos import (
     check_points,
     explain,
     focal_of,
+    hides_legs,
+    legs_at_rest,
+    standing_on,
 )
+from poise.priors.abilities import standing_pose
 from poise.skeleton.skeleton import Pose
 from poise.solvers.solution import MotionSolution
 from poise.solvers.solve import Model, space_of
@@ -52,17 +56,32 @@ def find_in_photo(
     focal = None if fov is None and photo.info.get("exif_focal") is None else focal_of(Shot(photo, {}), fov)
     watched = watched_in_photo(person, photo.size, focal)
     body = capture_person(with_focal(watched) if focal is None else watched, known=False, height=height)
-    return FoundInPhoto(person, points_of(person, photo.size), body)
+    points = points_of(person, photo.size)
+    return FoundInPhoto(person, points, _with_legs(body) if hides_legs(body.space.skeleton, points) else body)
 
 
-def explained(model: Model, photo: Image.Image, found: FoundInPhoto) -> list[Explanation]:
-    """Poses of a model's own body that explain the found points, the detector's shape first."""
+def _with_legs(body: MotionSolution) -> MotionSolution:
+    """A body whose legs a photo does not show, with those of a standing one, on the floor."""
+    (one,), (camera,) = body.solutions, body.cameras
+    assert one.prior is not None
+    q, down = standing_on(one.space, one.q, standing_pose(one.prior))
+    moved = replace(camera, translation=camera.translation - camera.rotation @ down)
+    return replace(body, solutions=[replace(one, q=q)], cameras=[moved])
+
+
+def explained(
+    model: Model, photo: Image.Image, found: FoundInPhoto, *, standing: Pose | None = None
+) -> list[Explanation]:
+    """Poses of a model's own body that explain the found points, the detector's shape first.
+
+    Legs that the photo does not show are those of a `standing` body, the model's own unless given.
+    """
     camera, space = found.body.cameras[0], space_of(model)
     first = None
     if found.pose.skeleton.same_topology(space.skeleton):
         first = space.q_from_frames(found.pose.root_position, found.pose.rotations)
     check_points(found.points, photo.size)
-    return explain(model, [View(camera, found.points)], first=first)[:ALTERNATIVES]
+    return legs_at_rest(explain(model, [View(camera, found.points)], first=first), standing)[:ALTERNATIVES]
 
 
 def described(one: Explanation, best: Explanation) -> str:

@@ -18,7 +18,7 @@ A views file lists photos of one moment:
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
@@ -34,9 +34,12 @@ from poise.formats.images import check_size, quiet_open
 from poise.formats.tables import FieldError, read_declared
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
+from poise.priors.abilities import standing_pose
 from poise.priors.poses import handle_positions, upright
 from poise.skeleton.kernels import ROOT_FREEDOMS, ROOT_SIZE
 from poise.skeleton.pose_space import PoseSpace
+from poise.skeleton.skeleton import Pose, Skeleton
+from poise.solvers.bearing import below
 from poise.solvers.constraints import Position, Projection
 from poise.solvers.sequence import LocalGaussian
 from poise.solvers.solution import STATUSES, Solution, extended
@@ -67,6 +70,7 @@ LIMBS = tuple(
     for side in ("left", "right")
     for upper, lower, end in (("upper_arm", "forearm", "hand"), ("thigh", "shin", "foot"))
 )
+THIGHS = ("left_thigh", "right_thigh")
 FLAT = 0.1  # metres of depth along a limb: below this a flip changes nothing
 
 
@@ -194,11 +198,13 @@ def pose_from_shots(
     fov: float | None = None,
     pitch: float | None = None,
     alternatives: int = ALTERNATIVES,
+    standing: Pose | None = None,
 ) -> list[Explanation]:
-    """The most likely poses that explain the points, best first.
+    """The most likely poses that explain the points, best first; legs without points are those of a `standing` body.
 
-    An unknown camera is assumed to be level except for its pitch, with the given field of view (vertical, degrees),
-    that of the photo's EXIF data, or the usual one; the body then stands on the floor at the origin.
+    That is the model's own unless another is given. An unknown camera is assumed to be level except for its pitch, with
+    the given field of view (vertical, degrees), that of the photo's EXIF data, or the usual one; the body then stands
+    on the floor at the origin.
     """
     if alternatives < 1:
         raise InvalidValueError(f"`alternatives` must be at least 1; got {alternatives}")
@@ -211,7 +217,7 @@ def pose_from_shots(
         raise InvalidValueError(f"a pose needs points for at least {FEWEST} joints; got {given}")
     if all(shot.camera is not None for shot in shots):
         views = [View(shot.camera, shot.points) for shot in shots if shot.camera is not None]
-        return explain(model, views)[:alternatives]
+        return legs_at_rest(explain(model, views), standing, known=True)[:alternatives]
     if len(shots) > 1:
         raise InvalidValueError(
             "several photos need a camera file each; only a single photo's camera can be estimated"
@@ -227,7 +233,55 @@ def pose_from_shots(
             q[:3] += shift
             moved = replace(camera, translation=camera.translation - camera.rotation @ shift)
             found.append(replace(one, q=q, views=[replace(one.views[0], camera=moved)]))
-    return told_apart(sorted(found, key=lambda one: -one.posterior))[:alternatives]
+    best = told_apart(sorted(found, key=lambda one: -one.posterior))
+    return legs_at_rest(best, standing)[:alternatives]
+
+
+def hides_legs(skeleton: Skeleton, points: Collection[str]) -> bool:
+    """Whether no point is on a leg, below the hips."""
+    thighs = [skeleton.index(role) for role in THIGHS if role in skeleton.roles]
+    given = {skeleton.index(name) for name in points} - set(thighs)
+    return bool(thighs) and not any(not given.isdisjoint(below(skeleton, role)) for role in THIGHS)
+
+
+def legs_at_rest(
+    found: Sequence[Explanation], standing: Pose | None = None, *, known: bool = False
+) -> list[Explanation]:
+    """The explanations with the legs of a standing body, if no point shows their own.
+
+    They stand on the floor, unless the camera is known. The standing body is the model's own if none is given; without
+    a model the legs are left as they are.
+    """
+    prior = found[0].prior if found else None
+    if standing is None and prior is not None:
+        standing = standing_pose(prior)
+    if standing is None or not hides_legs(
+        standing.skeleton, {name for one in found[0].views for name in one.points}
+    ):
+        return list(found)
+    changed = []
+    for one in found:
+        q, down = standing_on(one.space, one.q, standing, moves=not known)
+        moved = [
+            replace(view.camera, translation=view.camera.translation - view.camera.rotation @ down)
+            for view in one.views
+        ]
+        views = [replace(view, camera=camera) for view, camera in zip(one.views, moved, strict=True)]
+        changed.append(replace(one, q=q, views=views))
+    return told_apart(changed)
+
+
+def standing_on(
+    space: PoseSpace, q: Float[Array, "size"], standing: Pose, *, moves: bool = True
+) -> tuple[Float[Array, "size"], Float[Array, "3"]]:
+    """A pose with the legs of a standing body, and how far it `moves` up or down to be on the floor as that is."""
+    skeleton, pose = standing.skeleton, space.pose_from_q(q)
+    turns, legs = pose.rotations.copy(), [*below(skeleton, THIGHS[0]), *below(skeleton, THIGHS[1])]
+    turns[legs] = standing.rotations[legs]
+    at_rest, down = Pose(skeleton, pose.root_position, turns), np.zeros(3)
+    if moves:
+        down[1] = standing.world[0][:, 1].min() - at_rest.world[0][:, 1].min()
+    return space.q_from_pose(Pose(skeleton, pose.root_position + down, turns)), down
 
 
 def focal_of(shot: Shot, fov: float | None) -> float:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,14 +14,14 @@ from poise.capture.photos import (
     Shot,
     View,
     explain,
+    hides_legs,
+    legs_at_rest,
     pose_from_shots,
     read_photo,
 )
 from poise.errors import InvalidValueError, PoiseError
 from poise.geometry.cameras import Camera
 from poise.priors.abilities import standing_pose
-from poise.skeleton.skeleton import Pose, Skeleton
-from poise.solvers.bearing import below
 from poise.solvers.solve import Model, Solver, space_of
 from poise.studio import messages
 from poise.studio.arrays import packed, world_of_pose
@@ -35,7 +34,6 @@ from poise.studio.state import Placed, State
 from poise.vision.people.models import available
 
 SEARCH = "movePoint"
-THIGHS = ("left_thigh", "right_thigh")
 
 
 class PhotoPanel(Panel):
@@ -136,10 +134,10 @@ class PhotoPanel(Panel):
         def work(report: Report) -> Done:
             report(0.1)
             if camera is None:
-                found = pose_from_shots(model, [Shot(read_photo(path), points)])
+                found = pose_from_shots(model, [Shot(read_photo(path), points)], standing=standing)
             else:
-                found = explain(model, [View(camera, points)], first=start)[:ALTERNATIVES]
-            found = [legs_at_rest(one, standing) for one in found]
+                found = explain(model, [View(camera, points)], first=start)
+                found = legs_at_rest(found, standing)[:ALTERNATIVES]
 
             def take() -> Answer:
                 if session.state.photo is None or _points(session.state).keys() != points.keys():
@@ -167,7 +165,7 @@ class PhotoPanel(Panel):
             except PoiseError:  # nobody, or too little of them: points are set by hand
                 return Done(list)
             report(0.5)
-            found = [legs_at_rest(one, standing) for one in explained(model, photo, seen)]
+            found = explained(model, photo, seen, standing=standing)
 
             def take() -> Answer:
                 opened = session.state.photo
@@ -205,29 +203,6 @@ class PhotoPanel(Panel):
         pixels = self._camera.project(self._session.state.pose.world[0])
         others = [world_of_pose(one.space.pose_from_q(one.q)) for one in found]
         return messages.PhotoSolved(pixels=packed(pixels), alternatives=others)
-
-
-def hides_legs(skeleton: Skeleton, points: Collection[str]) -> bool:
-    """Whether no point is on a leg, below the hips."""
-    thighs = [skeleton.index(role) for role in THIGHS if role in skeleton.roles]
-    given = {skeleton.index(name) for name in points} - set(thighs)
-    return bool(thighs) and not any(not given.isdisjoint(below(skeleton, role)) for role in THIGHS)
-
-
-def legs_at_rest(one: Explanation, standing: Pose) -> Explanation:
-    """The same with the legs of a standing body, on the floor, if none of the points is on a leg."""
-    skeleton, (view, *others) = standing.skeleton, one.views
-    if others or not hides_legs(skeleton, view.points):
-        return one
-    pose = one.space.pose_from_q(one.q)
-    legs = [*below(skeleton, THIGHS[0]), *below(skeleton, THIGHS[1])]
-    turns = pose.rotations.copy()
-    turns[legs] = standing.rotations[legs]
-    at_rest = Pose(skeleton, pose.root_position, turns)
-    down = np.array([0.0, float(standing.world[0][:, 1].min() - at_rest.world[0][:, 1].min()), 0.0])
-    q = one.space.q_from_pose(Pose(skeleton, pose.root_position + down, turns))
-    camera = replace(view.camera, translation=view.camera.translation - view.camera.rotation @ down)
-    return replace(one, q=q, views=[replace(view, camera=camera)])
 
 
 def _points(state: State) -> dict[str, np.ndarray]:
