@@ -31,9 +31,8 @@ from poise.motion.world import joint_transforms
 from poise.priors.local.prior import LocalPrior
 from poise.priors.universal.prior import UniversalPrior
 from poise.priors.universal.recordings import ARCHIVE, motion_of, read_table
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.constraints import Constraint, Orientation, Position
-from poise.solvers.solution import Solution
 from poise.solvers.solve import Follower, Model, Solver
 from poise.types import Array, NamedProgress, silent
 
@@ -49,7 +48,7 @@ WIDE = 2.7955  # deviations per axis: the radius of a 95 % region in three dimen
 FEET = ("left_foot", "right_foot", "left_toes", "right_toes")
 SPLIT_FILE = "trackers-split.tsv"
 
-Step = Callable[[Array, bool], tuple[Solution, Array] | None]
+Step = Callable[[Array, bool], tuple[Pose, Array] | None]
 """From positions and rotations of the trackers (NaN if lost) to a pose, and the radii of the joints' 95 % regions.
 
 Frames that are not wanted are only seen.
@@ -126,7 +125,7 @@ class Stretch:
             found = step(np.where(gone[:, None], np.nan, values), number >= WARM)
             if found is not None:
                 seconds.append(time.process_time() - begun)
-                poses.append(found[0].pose)
+                poses.append(found[0])
                 regions.append(found[1])
         motion = Motion.of_poses(poses, fps=FPS)
         return Tracked(motion, joint_transforms(motion)[0], np.stack(regions), np.array(seconds))
@@ -215,12 +214,12 @@ def _motion(_: Fold) -> Callable[[Skeleton, Sequence[str]], Step]:
         own = dict.fromkeys(roles, JOINT)
         performance = TrackerPerformance(roles, skeleton=skeleton, fps=FPS, mounts=own)
 
-        def step(values: Array, wanted: bool) -> tuple[Solution, Array] | None:
+        def step(values: Array, wanted: bool) -> tuple[Pose, Array] | None:
             if not wanted:
                 performance.observe(values)
                 return None
             frame = performance.step(values)
-            return frame, WIDE * frame.deviations
+            return frame.pose, WIDE * frame.deviations
 
         return step
 
@@ -238,7 +237,7 @@ def _per_frame(
         model = known[body] = known.get(body) or learn(fold, skeleton)
         follower = Follower(partial(Solver, model))
 
-        def step(values: Array, wanted: bool) -> tuple[Solution, Array] | None:
+        def step(values: Array, wanted: bool) -> tuple[Pose, Array] | None:
             if not wanted:
                 return None
             asked: list[Constraint] = []
@@ -246,8 +245,8 @@ def _per_frame(
                 asked += [Position(roles[k], values[k, :3], priority=1), Orientation(roles[k], values[k, 3:])]
             solution = follower.step(asked)
             if solution.posterior_of is None:
-                return solution, np.full(len(skeleton), np.nan)
-            return solution, np.asarray(solution.uncertainty.radii(0.95))
+                return solution.pose, np.full(len(skeleton), np.nan)
+            return solution.pose, np.asarray(solution.uncertainty.radii(0.95))
 
         return step
 
