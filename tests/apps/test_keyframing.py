@@ -395,3 +395,17 @@ def test_a_recorded_pitch_is_re_keyed_into_a_side_arm_pitch(tmp_path: Path) -> N
 def _roughness(motion: Motion) -> float:
     positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
     return float(np.linalg.norm(np.diff(positions, n=2, axis=0), axis=-1).mean())
+
+
+def test_a_script_taken_with_rotations_holds_them(tmp_path: Path) -> None:
+    pitch = performer.act("throw", seconds=1.5, fps=30.0)
+    text = script_text(pitch, ["right_hand", "head"], close=0.01, turned=np.radians(2.0))
+    script = read_script(_script(tmp_path, text))
+    turns = {path.handle.joint: path for path in script.turns}
+    _, axes = world_transforms(pitch.skeleton, pitch.root_positions, pitch.rotations)
+    times = np.arange(len(pitch)) / pitch.fps
+    for name, path in turns.items():
+        wanted = rotations.quaternion_from_matrix(axes[:, pitch.skeleton.index(name)])
+        found = path.at(times)
+        assert np.degrees(rotations.geodesic_distance(found, wanted).max()) < 2.1
+        assert len(path.times) < 0.5 * len(pitch)

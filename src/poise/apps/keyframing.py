@@ -18,7 +18,8 @@ from jaxtyping import Float
 from poise.apps.inbetweening import PoseKey, Stance, skeleton_of, through_keys
 from poise.apps.keyframing_script import MODEL, HandlePath, HeldHandle, Script, follow, read_script
 from poise.errors import InvalidValueError, PoiseError, SkeletonError
-from poise.geometry.splines import curve_through
+from poise.geometry import rotations
+from poise.geometry.splines import curve_through, turns_through
 from poise.motion.motion import Motion
 from poise.priors.model_file import load, opened
 from poise.priors.motion.prior import Between
@@ -45,6 +46,7 @@ STRIDE = 1.2  # seconds: window over which the left and right sides of the feet 
 APART = 0.03  # metres: smallest lateral distance of the feet in it
 WOBBLE = 0.05  # metres: variation of that distance without a stride
 AROUND = np.array([-0.35, -0.17, 0.0, 0.17, 0.35])  # seconds around a frame at which feet may carry weight
+EDITED = ("left_hand", "right_hand", "left_foot", "right_foot", "head", "pelvis")
 CLOSE = 0.02  # metres: largest distance of the keys' curve from the recording
 STILL = 0.03  # metres: a handle that moves less counts as pinned ...
 STAYS = 0.3  # ... for at least this many seconds
@@ -187,25 +189,42 @@ def plan(
     return _frames(script, _with_pins(script, priors, weights), weights, priors[0], span)
 
 
-def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, fps: float = 30.0) -> str:
-    """A script whose handles follow a recording, by the few keys of their paths; handles at rest are pinned."""
+def script_text(
+    clip: Motion,
+    handles: Sequence[str],
+    *,
+    close: float = CLOSE,
+    turned: float | None = None,
+    fps: float = 30.0,
+) -> str:
+    """A script whose handles follow a recording, by the few keys of their paths; handles at rest are pinned.
+
+    Paths stay within `close` metres of the recording; with `turned`, handles also have rotations, within these radians.
+    """
     if not handles:
         raise InvalidValueError("name at least one handle for the keys, such as left_foot and right_hand")
     if len(clip) < 2:
         raise InvalidValueError("keys need a clip of two frames or more; got one")
     times = np.arange(len(clip)) / clip.fps
-    positions, _ = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
+    positions, axes = world_transforms(clip.skeleton, clip.root_positions, clip.rotations)
     text = f"# Taken from {clip.name or 'a clip'}.\nduration = {times[-1]:.3f}\nfps = {fps:g}\nfloor = true\n"
     for handle in handles:
-        way, inside = positions[:, clip.skeleton.index(handle)], np.zeros(len(times), dtype=np.bool_)
+        joint, inside = clip.skeleton.index(handle), np.zeros(len(times), dtype=np.bool_)
+        way, parts = positions[:, joint], dict[int, list[str]]()
         stays = _resting_spans(way, clip.fps)
         for first, last in stays:
             inside[first + 1 : last + 1] = True
         moving = np.flatnonzero(~inside)
+        for key in moving[fewest_keys(times[moving], way[moving], close)].tolist():
+            parts.setdefault(key, []).append("at = [" + ", ".join(f"{value:.3f}" for value in way[key]) + "]")
+        if turned is not None:
+            turns = rotations.continuous(rotations.quaternion_from_matrix(axes[:, joint]))
+            for key in fewest_turns(times, turns, turned):
+                own = ", ".join(f"{value:.5f}" for value in turns[key])
+                parts.setdefault(key, []).append(f"rotation = [{own}]")
         text += f"\n[handles.{handle}]\nkeys = [\n"
-        for key in moving[fewest_keys(times[moving], way[moving], close)]:
-            at = ", ".join(f"{value:.3f}" for value in way[key])
-            text += f"  {{ time = {times[key]:.3f}, at = [{at}] }},\n"
+        for key, what in sorted(parts.items()):
+            text += f"  {{ time = {times[key]:.3f}, {', '.join(what)} }},\n"
         text += "]\n"
         for first, last in stays:
             span = f"from = {times[first]:.3f}\nto = {times[last]:.3f}"
@@ -215,13 +234,29 @@ def script_text(clip: Motion, handles: Sequence[str], *, close: float = CLOSE, f
 
 def fewest_keys(times: Float[Array, "n"], points: Float[Array, "n 3"], close: float) -> list[int]:
     """Indices of keys whose curve stays close to all points: both ends, then where the curve is farthest off."""
-    chosen = sorted({0, len(times) - 1})
-    while len(chosen) < len(times):
-        curve = curve_through(times[chosen], points[chosen], times)
-        off = np.linalg.norm(curve - points, axis=1)
-        if off.max() <= close:
+    return _fewest(
+        len(times),
+        lambda keys: np.linalg.norm(curve_through(times[keys], points[keys], times) - points, axis=1),
+        close,
+    )
+
+
+def fewest_turns(times: Float[Array, "n"], turns: Float[Array, "n 4"], close: float) -> list[int]:
+    """Indices of keys whose curve stays within some radians of all rotations."""
+    return _fewest(
+        len(times),
+        lambda keys: rotations.geodesic_distance(turns_through(times[keys], turns[keys], times), turns),
+        close,
+    )
+
+
+def _fewest(count: int, off: Callable[[list[int]], Float[Array, "n"]], close: float) -> list[int]:
+    chosen = sorted({0, count - 1})
+    while len(chosen) < count:
+        apart = off(chosen)
+        if apart.max() <= close:
             break
-        chosen = sorted({*chosen, int(off.argmax())})
+        chosen = sorted({*chosen, int(apart.argmax())})
     return chosen
 
 

@@ -14,6 +14,7 @@ from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.formats import extensions, read, write
 from poise.formats.files import make_folder, replacing
 from poise.formats.registry import unknown_extension, writer_takes
+from poise.motion.keys import KeyedMotion
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion
 from poise.savable import Savable
@@ -76,6 +77,8 @@ def save(
         return target
     if extension in pictures:
         return draw(shown, target, progress=progress, **options)
+    if isinstance(value, KeyedMotion) and onto is None and writer_takes(target, "keyed"):
+        options["keyed"] = value
     if extension not in (motions := extensions(written=True)):
         raise unknown_extension(target, (*motions, *pictures))
     make_folder(target.parent)

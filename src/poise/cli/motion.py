@@ -7,7 +7,7 @@ import inspect
 from contextlib import suppress
 from math import degrees
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import numpy as np
 
@@ -15,6 +15,7 @@ from poise.cli import terminal
 from poise.cli.options import (
     AS_FOUND,
     Json,
+    KeyedOutput,
     MotionModel,
     Onto,
     OptionalOutput,
@@ -28,6 +29,9 @@ from poise.cli.options import (
     write_motion,
 )
 from poise.errors import InvalidValueError, PoiseError
+
+if TYPE_CHECKING:
+    from poise.motion.motion import Motion
 
 
 @command("""\
@@ -371,14 +375,21 @@ is levelled, a body that sinks into it is lifted, a path that slides is
 corrected, feet rest where they touch the floor, and limbs stay out of the
 body. What is sound hardly changes. The report compares before and after.
 
+With --keys the result has few keys a curve instead of one at every frame, and
+no joint is more than 1 cm or 2 degrees off: curves in a GLB, paths and
+rotations of hands, feet, head and pelvis in a keyframe script (.toml); other
+formats hold every frame of the curves.
+
 Examples:
   poise repair tracked.bvh -o mended.bvh
   poise repair generated.glb -o mended.glb --picture compared.png
+  poise repair tracked.bvh -o mended.glb --keys
 """)
 def repair(
     motion: Annotated[Path, about("The motion to mend.")],
     *,
-    output: Output,
+    output: KeyedOutput,
+    keys: Annotated[bool, about("Write few keys, within 1 cm and 2 degrees.", negative=())] = False,
     picture: Annotated[Path | None, about("Also draw both, one above the other (.png).")] = None,
     json: Json = False,
     reading: ReadingOptions = AS_FOUND,
@@ -387,10 +398,12 @@ def repair(
     from poise.apps import repairing as app
     from poise.apps.outputs import save_picture
 
+    if output.suffix.lower() == ".toml" and not keys:
+        raise InvalidValueError(f"{output.name} is a keyframe script, which holds keys: add --keys")
     source = reading.motion(motion)
     with terminal.counting("mending") as report:
         found = app.repair(source, progress=report)
-    written = write_motion(found.motion, output)
+    written = _few_keys(found.motion, output) if keys else write_motion(found.motion, output)
     if picture is not None:
         save_picture(app.compared(source, found.motion), picture)
     if json:
@@ -399,6 +412,27 @@ def repair(
     else:
         print(found)
         print(written)
+
+
+def _few_keys(motion: Motion, output: Path) -> str:
+    """Write few keys of a motion, as curves or as a keyframe script; return what was written, in words."""
+    from poise.apps.keyframing import EDITED, script_text
+    from poise.formats.files import replacing
+    from poise.formats.registry import writer_takes
+    from poise.motion.keys import CLOSE, TURNED, few_keys
+
+    if output.suffix.lower() == ".toml":
+        handles = [role for role in EDITED if role in motion.skeleton.roles]
+        text = script_text(motion, handles, close=CLOSE, turned=TURNED, fps=motion.fps)
+        with replacing(output) as file:
+            file.write(text)
+            rows = text.count("time =")
+        return f"{output}: {rows} keys of {len(handles)} handles, within 1 cm and 2 degrees of their paths"
+    found, curves = few_keys(motion), writer_takes(output, "keyed")
+    options: dict[str, Any] = {"keyed": found} if curves else {}
+    written = write_motion(found.motion, output, **options)
+    every = "" if curves else f"; {output.suffix} has no curves, so it holds every frame of them"
+    return f"{found}\n{written}{every}"
 
 
 @command("""\

@@ -44,12 +44,12 @@ def command(epilogue: str) -> Callable[[Callable[..., int | None]], App]:
     return made
 
 
-def _check_output(path: Path | None, *, markers: bool | None = False) -> None:
+def _check_output(path: Path | None, *, markers: bool | None = False, besides: tuple[str, ...] = ()) -> None:
     from poise.apps.outputs import ANIMATIONS, STILLS
     from poise.formats.registry import check_output
 
     if path is not None:
-        check_output(path, markers=markers, besides=() if markers else (*STILLS, *ANIMATIONS))
+        check_output(path, markers=markers, besides=besides if markers else (*STILLS, *ANIMATIONS, *besides))
 
 
 def _check_picture(path: Path | None, *, moving: bool = False) -> None:
@@ -71,6 +71,10 @@ _MOTION = _file("The file to write: .bvh .glb .png .gif ...", *_O)
 _PICTURE = _file("The picture to write: .png.", *_O, check=_check_picture)
 Output = Annotated[Path, _MOTION]
 OptionalOutput = Annotated[Path | None, _MOTION]
+KeyedOutput = Annotated[
+    Path,
+    _file("The file to write: .bvh .glb .png .gif ...; with --keys also .toml.", *_O, besides=(".toml",)),
+]
 MarkerOutput = Annotated[Path, _file("The file to write: .c3d, .trc.", *_O, markers=True)]
 Target = Annotated[Path, _file("The file to write.", markers=None)]
 Picture = Annotated[Path, _PICTURE]

@@ -17,6 +17,7 @@ from poise.motion.edit import (
     trim,
     world_from_root_relative,
 )
+from poise.motion.keys import KeyedMotion, few_keys
 from poise.motion.markers import Markers
 from poise.motion.motion import Motion, Origin
 from poise.motion.phase import Phase, phase
@@ -33,6 +34,7 @@ from poise.motion.world import (
 
 __all__ = [
     "Contacts",
+    "KeyedMotion",
     "Markers",
     "Motion",
     "Origin",
@@ -43,6 +45,7 @@ __all__ = [
     "concatenate",
     "face",
     "facing_directions",
+    "few_keys",
     "floor_height",
     "foot_contacts",
     "foot_slide",

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import copy
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 from jaxtyping import Float
@@ -17,6 +19,7 @@ from poise.formats.registry import SKINS
 from poise.formats.rigs import nearest_rotation, rest_places
 from poise.geometry import rotations as turning
 from poise.motion.carrying import check_person
+from poise.motion.keys import Curve, KeyedMotion
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.skeleton.neutral import neutral_pose
@@ -29,23 +32,31 @@ _STILL_RADIANS = 1e-7  # smaller changes are not animated
 _STILL = 1e-6  # metres, and quaternion components: smaller deviations from a node's pose are not animated
 
 
-def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool = True) -> Path:
+def write(
+    value: Motion | Pose,
+    path: str | os.PathLike[str],
+    *,
+    mannequin: bool = True,
+    keyed: KeyedMotion | None = None,
+) -> Path:
     """Write a motion or a single pose as GLB; return the path.
 
     The motion of a character with a mesh is written into the character's own file. Otherwise, with a mannequin, the
     nodes are in the first pose and only moving joints are animated; without one the file has the bare skeleton in its
-    rest pose and its animation. A VRMA has the joints from the pelvis on, in a T-pose, with their animation.
+    rest pose and its animation. A VRMA has the joints from the pelvis on, in a T-pose, with their animation. Curves
+    of few keys (`keyed`, of this motion) are written as cubic splines instead of a key at every frame.
     """
     if not isinstance(value, Motion | Pose):
         raise InvalidValueError(f"a GLB file holds a motion of a skeleton; got {type(value).__name__}")
     motion = value if isinstance(value, Motion) else Motion.of_poses([value])
+    motion = motion if keyed is None else keyed.source  # whose curves are fitted again, in the nodes' axes
     if len(motion) == 0:
         raise InvalidValueError("a motion without frames cannot be written as GLB")
     target = check_name(Path(path))
     if motion.origin.character and mannequin and target.suffix.lower() != ".vrma":
-        content = glb_with(motion, existing_file(motion.origin.character))
+        content = glb_with(motion, existing_file(motion.origin.character), keyed)
     elif target.suffix.lower() == ".vrma":
-        content = _vrma(motion)
+        content = _vrma(motion, keyed)
     elif target.suffix.lower() == ".vrm":
         raise InvalidValueError(
             f"a VRM is a character's own file; transfer the motion to one, such as avatar.vrm, to write {target.name}",
@@ -66,7 +77,7 @@ def write(value: Motion | Pose, path: str | os.PathLike[str], *, mannequin: bool
         document.roots.append(0)
         if mannequin:
             _add_mannequin(document, motion)
-        _add_animation(document, motion, rest=not mannequin)
+        _add_animation(document, motion, keyed, rest=not mannequin)
         orders = list(skeleton.orders)  # data that glTF cannot store but a round trip needs
         about = {"name": motion.name, "fps": motion.fps, "frames": len(motion), "orders": orders}
         content = document.glb(about, motion.origin.credits)
@@ -124,29 +135,49 @@ def _add_mannequin(document: Document, motion: Motion) -> None:
     document.roots.append(len(document.nodes) - 1)
 
 
-def _add_animation(document: Document, motion: Motion, *, rest: bool) -> None:
-    """Add keys at every frame for the root's position, which also sets the duration, and for each rotating joint."""
+def _add_animation(document: Document, motion: Motion, keyed: KeyedMotion | None, *, rest: bool) -> None:
+    """Add keys for the root's position, which also sets the duration, and for each rotating joint."""
     if len(motion) == 1 and not rest:
         return
     turns = turning.continuous(turning.normalize(motion.rotations))
     base = np.broadcast_to(turning.IDENTITY if rest else turns[0], turns.shape)  # the pose of the nodes
     moving = np.flatnonzero(turning.geodesic_distance(turns, base).max(axis=0) > _STILL_RADIANS).tolist()
-    tracks = [(0, "translation", motion.root_positions)]
-    tracks += [(joint, "rotation", _xyzw(turns[:, joint])) for joint in moving]
-    _add_tracks(document, motion, tracks)
+    tracks = [Track(0, "translation", motion.root_positions, 0)]
+    tracks += [Track(joint, "rotation", _xyzw(turns[:, joint]), joint) for joint in moving]
+    document.parts["animations"] = [_animation(document, motion, tracks, keyed)]
 
 
-def _add_tracks(document: Document, motion: Motion, tracks: list[tuple[int, str, Array]]) -> None:
-    """Add an animation with keys at every frame: nodes, properties and values."""
-    times = document.accessor((np.arange(len(motion)) / motion.fps).astype(np.float32), "SCALAR", bounds=True)
-    channels, samplers = [], []
-    for number, (node, path, values) in enumerate(tracks):
-        kind = "VEC3" if path == "translation" else "VEC4"
-        output = document.accessor(np.ascontiguousarray(values, dtype=np.float32), kind)
-        samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
-        channels.append({"sampler": number, "target": {"node": node, "path": path}})
-    name = motion.name or "Motion"
-    document.parts["animations"] = [{"name": name, "channels": channels, "samplers": samplers}]
+class Track(NamedTuple):
+    """What a joint of a motion does to a property of a node, at every frame."""
+
+    node: int
+    path: str
+    values: Float[Array, "frames components"]
+    joint: int
+
+
+def _animation(
+    document: Document, motion: Motion, tracks: Sequence[Track], keyed: KeyedMotion | None
+) -> Json:
+    """An animation with keys at every frame, or with those of the curves."""
+    every = np.arange(len(motion))
+    channels, samplers, inputs = list[Json](), list[Json](), dict[bytes, int]()
+    for node, path, values, joint in tracks:
+        keys, sampled, kind = every, values, "LINEAR"
+        if keyed is not None:
+            keys = (keyed.root if path == "translation" else keyed.joints[joint]).frames
+            curve, kind = Curve.along(values, keys), "CUBICSPLINE"
+            slopes = curve.slopes * motion.fps
+            sampled = np.stack([slopes, curve.values, slopes], axis=1).reshape(-1, values.shape[1])
+        if keys.tobytes() not in inputs:
+            times = (keys / motion.fps).astype("<f4")[:, None]
+            inputs[keys.tobytes()] = document.accessor(times, "SCALAR", bounds=True)
+        output = document.accessor(
+            np.ascontiguousarray(sampled, dtype="<f4"), "VEC3" if path == "translation" else "VEC4"
+        )
+        channels.append({"sampler": len(samplers), "target": {"node": node, "path": path}})
+        samplers.append({"input": inputs[keys.tobytes()], "output": output, "interpolation": kind})
+    return {"name": motion.name or "Motion", "channels": channels, "samplers": samplers}
 
 
 def _xyzw(q: Float[Array, "*n 4"]) -> Float[Array, "*n 4"]:
@@ -158,7 +189,7 @@ def _floats(values: Float[Array, "n"]) -> list[float]:
     return [float(str(np.float32(value))) for value in values]
 
 
-def _vrma(motion: Motion) -> bytes:
+def _vrma(motion: Motion, keyed: KeyedMotion | None) -> bytes:
     """A VRM animation (VRMC_vrm_animation-1.0): the person's bones by role, standing in a T-pose at rest."""
     check_person(motion)
     skeleton, document = motion.skeleton, Document()
@@ -178,13 +209,12 @@ def _vrma(motion: Motion) -> bytes:
         below = [number[child] for child in skeleton.children[joint]]
         document.nodes.append(node | ({"children": below} if below else {}))
     document.roots.append(0)
-    tracks = [(number[joint], motion.rotations[:, joint]) for joint in joints[1:]]
-    tracks.insert(0, (0, turning.quaternion_from_matrix(turns[:, joints[0]])))
-    values = [(0, "translation", places[:, joints[0]])]
-    values += [
-        (node, "rotation", _xyzw(turning.continuous(turning.normalize(turn)))) for node, turn in tracks
-    ]
-    _add_tracks(document, motion, values)
+    local = motion.rotations.copy()
+    local[:, joints[0]] = turning.quaternion_from_matrix(turns[:, joints[0]])
+    local = turning.continuous(turning.normalize(local))
+    values = [Track(0, "translation", places[:, joints[0]], joints[0])]
+    values += [Track(number[joint], "rotation", _xyzw(local[:, joint]), joint) for joint in joints]
+    document.parts["animations"] = [_animation(document, motion, values, keyed)]
     bones = {bone: role for bone, role in ROLE_OF_BONE.items() if role in skeleton.roles}
     bones |= {"chest": "chest"} if "chest" in skeleton.roles else {}
     human = {bone: {"node": number[skeleton.index(role)]} for bone, role in bones.items()}
@@ -199,7 +229,7 @@ def _vrma(motion: Motion) -> bytes:
 # translation, rotation and scale instead, because glTF animates only those.
 
 
-def glb_with(motion: Motion, character: Path) -> bytes:
+def glb_with(motion: Motion, character: Path, keyed: KeyedMotion | None = None) -> bytes:
     """The character's file with this motion as its first animation."""
     rig = open_rig(character)
     names = tuple(rig.tree.names[joint] for joint in rig.joints)
@@ -217,33 +247,27 @@ def glb_with(motion: Motion, character: Path) -> bytes:
     held = held[: file.integer("byteLength", buffers[0], below=2**40)]
     accessors, views = (document.setdefault(name, []) for name in ("accessors", "bufferViews"))
     keys = Document(accessors=accessors, views=views, binary=bytearray(held + bytes(-len(held) % 4)))
-    times = keys.accessor((np.arange(len(motion)) / motion.fps)[:, None].astype("<f4"), "SCALAR", bounds=True)
-    channels: list[Json] = []
-    samplers: list[Json] = []
-    for node, path, values in _tracks(rig, motion):
+    tracks = _tracks(rig, motion)
+    for node in {track.node for track in tracks}:
         entry, local = document["nodes"][node], rig.tree.locals[node]
         if entry.pop("matrix", None) is not None:  # as its parts, which can be animated
             entry["translation"] = local.translation[0].tolist()
             entry["rotation"] = np.roll(local.rotation[0], -1).tolist()
             entry["scale"] = local.scale[0].tolist()
-        kind = "VEC3" if path == "translation" else "VEC4"
-        output = keys.accessor(np.ascontiguousarray(values, dtype="<f4"), kind)
-        channels.append({"sampler": len(samplers), "target": {"node": node, "path": path}})
-        samplers.append({"input": times, "output": output, "interpolation": "LINEAR"})
-    animation = {"name": motion.name or "Motion", "channels": channels, "samplers": samplers}
+    animation = _animation(keys, motion, tracks, keyed)
     document["asset"] = credited(document["asset"], motion.origin.credits)
     document["animations"] = [animation, *document.get("animations", [])]
     document["buffers"] = [{**document["buffers"][0], "byteLength": len(keys.binary)}]
     return glb_of(document, bytes(keys.binary))
 
 
-def _tracks(rig: GltfRig, motion: Motion) -> list[tuple[int, str, Array]]:
+def _tracks(rig: GltfRig, motion: Motion) -> list[Track]:
     """Node, property and values of everything that leaves the pose of its node, as local transforms of the nodes."""
     places, turns = joint_transforms(motion)
     number = {node: joint for joint, node in enumerate(rig.joints)}
     bind = turning.matrix_from_quaternion(rig.bind)
     worlds: dict[int, tuple[Array, Array]] = {}
-    tracks: list[tuple[int, str, Array]] = []
+    tracks: list[Track] = []
     for node in (node for node in rig.tree.order if node in rig.needed):
         local, parent = rig.tree.locals[node], rig.tree.parents[node]
         above = worlds.get(parent, (np.zeros((1, 3)), np.eye(3)[None]))
@@ -261,9 +285,9 @@ def _tracks(rig: GltfRig, motion: Motion) -> list[tuple[int, str, Array]]:
         )
         turn = turning.continuous(turning.normalize(turn))
         if np.abs(place - local.translation).max() > _STILL * max(1.0, float(np.abs(place).max())):
-            tracks.append((node, "translation", place))
+            tracks.append(Track(node, "translation", place, joint))
         if turning.geodesic_distance(turn, local.rotation).max() > _STILL:
-            tracks.append((node, "rotation", np.roll(turn, -1, axis=-1)))
+            tracks.append(Track(node, "rotation", np.roll(turn, -1, axis=-1), joint))
         axes = turning.matrix_from_quaternion(turn) * local.scale[:, None, :]
         worlds[node] = places[:, joint], above[1] @ axes
     return tracks
