@@ -170,7 +170,8 @@ release: .venv/.dev page ## build the source archive and the wheels, page includ
 	rm -rf dist && $(BIN)/python -m hatchling build --target sdist
 	@tools/browser.sh
 	for python in $(PYTHONS); do PYTHON=$$python tools/wheels.sh; done
-	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/*-none-any.whl "$(EXTRAS)"; done
+	for python in $(PYTHONS); do PYTHON=$$python tools/try_wheel.sh dist/poise-[0-9]*-none-any.whl "$(EXTRAS)"; \
+	PYTHON=$$python tools/try_wheel.sh dist/poise-[0-9]*-cp$$($$python -c "import sys; print(*sys.version_info[:2], sep='')")-*.whl; done
 	$(MAKE) addon sbom
 
 addon: .venv/.dev ## pack the add-on for Blender into dist/poise-blender.zip

@@ -1,7 +1,8 @@
 """The build hook: wheels and source archives carry the studio's page, built here if it is not there.
 
 A wheel made with `POISE_KERNELS=FOLDER` (by tools/wheels.sh) also carries the compiled kernels of the installation in
-that folder, for its version of Python and its kind of machine.
+that folder, for its version of Python and its kind of machine. With `POISE_PEOPLE_APART=1` the networks that find
+people are left to the wheel of `people/`, and the extra `video` asks for it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 KERNELS = "POISE_KERNELS"
 WITHOUT = "POISE_WITHOUT_PAGE"  # set it to build without the page, where neither Node nor a network is
+PEOPLE, APART = "src/poise/vision/people/models", "POISE_PEOPLE_APART"
 
 
 class PageHook(BuildHookInterface):
@@ -36,6 +38,10 @@ class PageHook(BuildHookInterface):
                 sys.exit(f"\nPoise cannot be built with kernels: there are none below {installed}/poise.\n")
             build_data["force_include"] |= {str(one): str(one.relative_to(installed)) for one in kernels}
             build_data["pure_python"], build_data["tag"] = False, _tag()
+        if os.environ.get(APART):
+            build_data["dependencies"].append(f"poise-people=={self.metadata.version}; extra == 'video'")
+        else:
+            build_data["artifacts"].append(PEOPLE)
         page = _page(self.root)
         if version == "editable" or not self._is_wanted() or page.is_current():
             return

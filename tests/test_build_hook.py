@@ -7,7 +7,7 @@ import os
 import stat
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -52,7 +52,12 @@ def hook(page: ModuleType, monkeypatch: pytest.MonkeyPatch) -> Any:
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     monkeypatch.setitem(sys.modules, "page", page)
-    return module.PageHook(str(ROOT), {}, None, None, "", "wheel")
+    return module.PageHook(str(ROOT), {}, None, SimpleNamespace(version="1.2.0"), "", "wheel")
+
+
+def building() -> dict[str, Any]:
+    """What Hatch gives a hook to change."""
+    return {"artifacts": [], "dependencies": [], "force_include": {}}
 
 
 def test_a_fresh_clone_has_no_page_and_old_sources_make_it_stale(page: ModuleType) -> None:
@@ -74,10 +79,10 @@ def test_a_wheel_without_its_page_is_refused_in_words(hook: Any, monkeypatch: py
     with pytest.raises(
         SystemExit, match=r"page is missing, and npm could not install.*\n.*POISE_WITHOUT_PAGE=1"
     ):
-        hook.initialize("standard", {})
-    hook.initialize("editable", {})
+        hook.initialize("standard", building())
+    hook.initialize("editable", building())
     monkeypatch.setenv("POISE_WITHOUT_PAGE", "1")
-    hook.initialize("standard", {})
+    hook.initialize("standard", building())
 
 
 def test_node_from_pypi_is_needed_only_without_one(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -94,15 +99,25 @@ def test_a_wheel_may_bring_the_kernels_of_an_installation(
     monkeypatch.setenv("POISE_WITHOUT_PAGE", "1")
     monkeypatch.setenv("POISE_KERNELS", str(tmp_path))
     with pytest.raises(SystemExit, match="there are none below"):
-        hook.initialize("standard", {"force_include": {}})
+        hook.initialize("standard", building())
     kept = tmp_path / "poise" / "solvers" / "__pycache__"
     kept.mkdir(parents=True)
     for name in ("core.solve-46.py311.nbi", "core.solve-46.py311.1.nbc", "core.cpython-311.pyc"):
         (kept / name).touch()
-    built: dict[str, Any] = {"force_include": {}}
+    built = building()
     hook.initialize("standard", built)
     assert set(built["force_include"].values()) == {
         f"poise/solvers/__pycache__/core.solve-46.py311.{end}" for end in ("nbi", "1.nbc")
     }
     assert not built["pure_python"]
     assert built["tag"].startswith(f"cp{sys.version_info.major}{sys.version_info.minor}-")
+
+
+def test_networks_are_in_a_wheel_or_in_one_of_their_own(hook: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("POISE_WITHOUT_PAGE", "1")
+    whole, apart = building(), building()
+    hook.initialize("standard", whole)
+    monkeypatch.setenv("POISE_PEOPLE_APART", "1")
+    hook.initialize("standard", apart)
+    assert (whole["artifacts"], whole["dependencies"]) == (["src/poise/vision/people/models"], [])
+    assert (apart["artifacts"], apart["dependencies"]) == ([], ["poise-people==1.2.0; extra == 'video'"])

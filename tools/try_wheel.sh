@@ -3,12 +3,13 @@
 #
 #   tools/try_wheel.sh dist/poise-0.2.0-py3-none-any.whl [EXTRAS]     PYTHON=python3.13 chooses the interpreter
 #
-# EXTRAS are installed after the studio was tried, such as c3d,video,usd.
+# EXTRAS are installed after the studio was tried, such as c3d,video,usd. A wheel with ready kernels must compile nothing
+# for its first pose, and spend at most five seconds of processor time on it.
 set -euo pipefail
 wheel=$(realpath "$1")
 extras=${2:-}
 root=$(cd "$(dirname "$0")/.." && pwd)
-most_megabytes=18   # 7.6 of them are the networks that find people, 5.3 the motion prior, 2.2 the universal prior
+most_megabytes=14   # 5.3 of them are the motion prior, 3.8 ready kernels, 2.2 the universal prior
 most_installed=435  # MB of Poise with the studio and all that it needs, without pip: 345 are llvmlite, SciPy and NumPy
 most_compiled=60    # MB that use adds: bytecode of the modules in use, and the kernels, all of them 30
 
@@ -27,10 +28,25 @@ export HOME="$folder" POISE_CACHE="$folder/cache"
 # Bytecode of the modules in use is written when they are first imported; pip would also write that of all test suites.
 say "Installing $(basename "$wheel") ($size MB) with $("${PYTHON:-python3}" --version)"
 "${PYTHON:-python3}" -m venv --without-pip environment
-install() { "${PYTHON:-python3}" -m pip --python environment/bin/python --quiet --disable-pip-version-check install --no-compile "$1"; }
+install() { "${PYTHON:-python3}" -m pip --python environment/bin/python --quiet --disable-pip-version-check install --no-compile --find-links "$(dirname "$wheel")" "$1"; }
 install "$wheel[studio]"
 installed=$(megabytes environment)
 [ "$installed" -lt "$most_installed" ] || fail "the environment has $installed MB; at most $most_installed are allowed"
+
+if [[ $wheel != *-none-any.whl ]]; then
+  environment/bin/python - <<'PYTHON'
+import time
+
+import poise
+from poise.compiled import kernels_compiled
+
+poise.pose({"right_hand": (0.3, 1.5, 0.5), "left_foot": (0.1, 0.1, 0.2)}).save("first.png")
+spent, compiled = time.process_time(), kernels_compiled()
+assert compiled == 0, f"the first pose compiled {compiled} kernels; the wheel should have brought them"
+assert spent < 5.0, f"the first pose took {spent:.1f} s of processor time; at most 5 are allowed"
+print(f"The first pose took {spent:.1f} s of processor time")
+PYTHON
+fi
 
 say "Opening the studio of $(environment/bin/poise --version)"
 start=$(date +%s)

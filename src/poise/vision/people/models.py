@@ -1,6 +1,7 @@
 """The networks that detect people: files of the npm package `@mediapipe/pose` (Apache-2.0), run by LiteRT.
 
-`tools/page.py` packs them from that package into `models/`, which the wheel ships; nothing is downloaded at run time.
+`tools/page.py` packs them from that package into `models/`, which the wheel `poise-people` brings; nothing is
+downloaded at run time.
 """
 
 from __future__ import annotations
@@ -39,8 +40,8 @@ def model_file(name: str) -> Path:
     path = FOLDER / name
     if not path.is_file():
         raise PoiseError(
-            f"finding people in pictures needs the file {name}, which wheels of Poise bring; "
-            "in the source folder run `make page`, which takes it from npm"
+            f"finding people in pictures needs the file {name}; `pip install poise-people` brings it, "
+            "or in the source folder `make page`, which takes it from npm"
         )
     return path
 
