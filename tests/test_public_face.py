@@ -88,9 +88,56 @@ def test_odd_arguments_are_refused_in_words() -> None:
     assert ended.returncode == 0, ended.stdout + ended.stderr
 
 
-def test_a_call_that_python_itself_refuses_stays_as_it_is() -> None:
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        poise.pose(HAND, look=(0, 0, 0))  # type: ignore[call-arg]
+WRONG_CALLS = {
+    "pose({'right_hnd': (0.3, 1.2, 0.4)})": "no joint or role 'right_hnd'; did you mean right_hand",
+    "pose({'right_hand': (0.3, 1.2)})": "right_hand: expected a point (x, y, z), a point and a quaternion, or a",
+    "pose({'right_hand': (0.3, NAN, 0.4)})": "position of right_hand: target must be finite; got [0.3, nan, 0.4]",
+    "pose(['right_hand'])": 'constraints are a mapping such as {"right_hand": (x, y, z)}, or a list of constraints',
+    "pose(HAND, 'nowhere.poise')": "nowhere.poise does not exist; check its name",
+    "pose(HAND, 'junk.poise')": "not a model file, or truncated",
+    "pose(HAND, walk)": "`model` of poise.pose must be Prior | str | os.PathLike[str] | None; got Motion('walk",
+    "pose(HAND, look=(0, 1, 3))": "unexpected keyword argument 'look': no argument 'look'; did you mean look_at",
+    "pose(HAND, look_at='there')": "target must be 3 numbers; got 'there'",
+    "pose(HAND, tolerance=-1)": "the solver's tolerance must be positive; got -1",
+    "solve(walk.skeleton, HAND, root='free')": "no way to treat the `root`, 'free'; valid: solved, given",
+    "solve(walk.skeleton, HAND, method='mapp')": "no method 'mapp'; did you mean map?",
+    "UniversalPrior('me.bvh')": "the universal prior poses a poise.Skeleton, such as motion.skeleton; got 'me.bvh'",
+    "BlendPrior((), ())": "a blend needs at least two models, each with a weight; got 0 and 0 weights",
+    "read('nowhere.bvh')": "nowhere.bvh does not exist; check its name",
+    "read('.')": "is a folder; expected a file. Name a file in it",
+    "read(3)": "`path` of poise.read must be str | os.PathLike[str]; got 3",
+    "save(walk, 'walk.xyz')": "no file format for the extension '.xyz'; known: .bvh",
+    "save(walk, 'walk.c3d')": "a C3D file holds markers; got Motion",
+    "save(3, 'walk.bvh')": "expected a model, a motion, markers, a pose or a solution to save; got int",
+    "learn([])": "no clips given; give motions, motion files or a folder of them",
+    "learn(walk, kind='stile')": "no kind of model 'stile'; did you mean style?",
+    "learn(walk, cluster=3)": "a gaussian model has no option cluster; it takes clusters, method, lambda_1, lambda_0",
+    "learn(walk, clusters=0)": "a gaussian model: clusters must be a number of at least 1; got 0",
+    "inbetween([])": "a motion between keys needs at least two; got 0",
+    "retarget(walk, 'nowhere.glb')": "nowhere.glb does not exist; check its name",
+    "clean(3)": "expected a motion or a motion file; got int",
+    "performer.act('fly')": "no action 'fly'; valid: walk, run",
+    "performer.act('walk', seconds=-3)": "a performance's length in seconds must be 0.05 to 600 s; got -3",
+    "Camera.looking_at((0, 0, 0), eye=(0, 0, 0))": "a camera needs a target away from its eye and a field of view",
+}
+"""Thirty wrong calls, with what each is answered; tests/cli/test_wrong_inputs.py has as many of the command line."""
+
+
+@pytest.mark.usefixtures("unchecked_shapes")
+def test_wrong_calls_say_what_is_wrong_and_what_is_valid(
+    walk: poise.Motion, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "junk.poise").write_bytes(b"junk" * 30)
+    names = {**vars(poise), "HAND": HAND, "NAN": float("nan"), "walk": walk}
+    names |= {name: getattr(poise, name) for name in poise.__all__}
+    for call, words in WRONG_CALLS.items():
+        with pytest.raises((PoiseError, TypeError)) as raised:
+            eval(call, names)
+        assert words in str(raised.value), call
+    with pytest.raises(IndexError, match="no frame 99; the motion has frames 0 to 14"):
+        walk[99]
+    assert [file.name for file in tmp_path.iterdir()] == ["junk.poise"]
 
 
 # --- paths or objects ----------------------------------------------------------------------------------------------

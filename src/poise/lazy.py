@@ -8,7 +8,7 @@ from importlib import import_module
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, Union, get_args, get_origin, get_type_hints
 
-from poise.errors import InvalidValueError, PoiseError
+from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 
 
 def lazily(package: str, homes: Mapping[str, str], *, explaining: bool = False) -> Callable[[str], Any]:
@@ -43,16 +43,21 @@ def explained(function: Callable[..., Any]) -> Callable[..., Any]:
         except PoiseError:
             raise
         except Exception as error:
+            known = inspect.signature(function).parameters
             try:
                 given = inspect.signature(function).bind(*arguments, **options).arguments
                 hints = get_type_hints(function)
-            except (TypeError, NameError):
+            except NameError:
                 raise error from None
+            except TypeError:  # Python's own refusal of the call
+                misspelt = next((name for name in options if name not in known), None)
+                if misspelt is None:
+                    raise error from None
+                raise TypeError(f"{error}: {UnknownNameError('argument', misspelt, known)}") from None
             for name, value in given.items():
                 if name in hints and not _fits(value, hints[name]):
-                    wanted = inspect.signature(function).parameters[name].annotation
                     raise InvalidValueError(
-                        f"`{name}` of poise.{function.__name__} must be {wanted}; got {value!r:.60}"
+                        f"`{name}` of poise.{function.__name__} must be {known[name].annotation}; got {value!r:.60}"
                     ) from error
             raise
 

@@ -96,6 +96,8 @@ class Motion(Editable):
     def __getitem__(self, frames: int | slice | Array) -> Pose | Motion:
         """One frame as a Pose, or several as a Motion (a stride divides the frame rate)."""
         if isinstance(frames, (int, np.integer)):
+            if not -len(self) <= frames < len(self):
+                raise IndexError(f"no frame {frames}; the motion has frames 0 to {len(self) - 1}")
             return Pose(self.skeleton, self.root_positions[frames], self.rotations[frames])
         step = abs(frames.step or 1) if isinstance(frames, slice) else 1
         return self.with_frames(self.root_positions[frames], self.rotations[frames], fps=self.fps / step)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from jaxtyping import Float
 
+from poise.errors import InvalidValueError
 from poise.motion.motion import Motion
 from poise.performer.bodies import Body
 from poise.priors.density import log_density
@@ -63,7 +64,11 @@ class UniversalPrior(Savable):
         zeros: Zeros | None = None,
         performers: Performers | None = None,
     ) -> None:
-        skeleton, self.weights = skeleton or Body().skeleton, shipped()
+        skeleton, self.weights = Body().skeleton if skeleton is None else skeleton, shipped()
+        if not isinstance(skeleton, Skeleton):
+            raise InvalidValueError(
+                f"the universal prior poses a poise.Skeleton, such as motion.skeleton; got {skeleton!r:.40}"
+            )
         self.fit = fitted(skeleton, self.weights)
         self.space = PoseSpace(skeleton, references=self.fit.references, moving=self.fit.moving)
         expected = of_bones(skeleton, self.weights) if self.fit.is_canonical else of_anyone(self.weights)
