@@ -8,8 +8,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
 
-from studio_page import PATIENCE, StudioPage, browser, chromium
+import studio_page
+from studio_page import StudioPage, browser, chromium
 
+studio_page.PATIENCE = 1800.0  # seconds: a new installation compiles all its kernels meanwhile
 WAY = (-40.0, -60.0)  # pixels
 
 
@@ -17,7 +19,7 @@ def use(address: str, picture: str | None = None) -> None:
     """Ends with an error unless the hand follows the pointer and the page has no problem."""
     with browser() as opened:
         page = opened.new_context(viewport={"width": 1200, "height": 760}).new_page()
-        page.set_default_navigation_timeout(1000.0 * PATIENCE)  # while the studio compiles on a busy machine
+        page.set_default_navigation_timeout(1000.0 * studio_page.PATIENCE)  # while the studio compiles on a busy machine
         studio = StudioPage(page, address)
         start = studio.pixel(studio.joint("right_hand"))
         studio.drag(start, WAY)
