@@ -102,6 +102,12 @@ _HAND = (
     (0.55, 0.0225, 0.0115, 0.0),
     (0.95, 0.015, 0.008, 0.0),
 )
+_PALM = (
+    (0.0, 0.0125, 0.0105, 0.0),
+    (0.35, 0.0195, 0.0125, 0.0),
+    (0.75, 0.0225, 0.0110, 0.0),
+    (0.95, 0.0215, 0.0080, 0.0),
+)
 # (part of the way from heel to toe joint, half width, height above the sole)
 _FOOT = [
     (-0.30, 0.0165, 0.030),
@@ -263,8 +269,9 @@ def _limb_radii(body: MannequinBody, parent: int, joint: int) -> Array | None:
     if kind in ("pelvis", "spine", "chest") and leads_to:
         return None  # inside the trunk
     if kind in ("head", "hand", "foot", "toes"):
-        fingers = body.fingers(body.skeleton.index(region)) if kind == "hand" else []
-        if not fingers or joint in fingers:
+        hand = body.skeleton.index(region)
+        fingers = body.fingers(hand) if kind == "hand" else []
+        if not fingers or joint in body.skeleton.children[hand]:
             return None
     if region == "" and body.joint("pelvis") is not None and "pelvis" in leads_to:
         return None  # a static root that only carries the hips
@@ -385,13 +392,15 @@ def _hand(body: MannequinBody, side: str) -> _Parts:
         elbow = body.joint(f"{side}_forearm")
         furthest = -body.towards(hand, elbow) if elbow is not None else ahead
     along = _direction(furthest, ahead)
-    bases = [body.skeleton.offsets[finger] for finger in body.fingers(hand)]
-    length = max(0.8 * max(float(b @ along) for b in bases), 0.02 * scale) if bases else _HAND_LENGTH * scale
-    # Across the palm is the thumb's direction, or the spread of the fingers.
+    knuckles = [finger for finger in body.fingers(hand) if not body.is_thumb(finger)]
+    bases = [body.skeleton.offsets[finger] for finger in knuckles]
+    along = _direction(np.mean(bases, axis=0), along) if bases else along
+    length = max(max(float(b @ along) for b in bases), 0.02 * scale) if bases else _HAND_LENGTH * scale
+    # Across the palm is the spread of the fingers, or the thumb's direction.
     thumbs = [body.towards(hand, joint) for joint in body.below(hand) if body.is_thumb(joint)]
-    spread = thumbs[-1] if thumbs else (bases[0] - bases[-1] if bases else np.zeros(3))
+    spread = bases[0] - bases[-1] if len(bases) > 1 else (thumbs[-1] if thumbs else np.zeros(3))
     spread = spread - along * (spread @ along)
-    stations = np.array(_HAND) * np.array([length, scale, scale, scale])
+    stations = np.array(_PALM if bases else _HAND) * np.array([length, scale, scale, scale])
     if np.linalg.norm(spread) > 0.004 * scale:
         place = lofts.axes(np.zeros(3), along, spread)
     else:

@@ -9,6 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
+from poise.motion.hands import shown_joints
 from poise.pictures.mannequin import TONES, build_mannequin
 from poise.pictures.skin import BodySkin, skin_of
 from poise.skeleton.kinematics import turns_in_world, world_transforms
@@ -16,8 +17,12 @@ from poise.skeleton.neutral import stands_at_rest
 from poise.skeleton.skeleton import Pose, Skeleton, kept_for_body
 from poise.skeleton.surfaces import surfaces_of
 from poise.studio import messages
+from poise.studio.hands import shaped, shaped_motion
+from poise.studio.messages import Hands
 from poise.studio.state import State
 from poise.types import Array
+
+AS_THEY_ARE = Hands()
 
 
 def packed(values: Any, dtype: str = "<f4") -> bytes:
@@ -33,16 +38,18 @@ def world_of(
     return packed(np.concatenate([positions, turns_in_world(skeleton, turns)], axis=-1))
 
 
-def world_of_pose(pose: Pose) -> bytes:
-    """The same for one pose."""
-    return packed(np.concatenate([pose.world[0], turns_in_world(pose.skeleton, pose.rotations)], axis=-1))
+def world_of_pose(pose: Pose, hands: Hands = AS_THEY_ARE) -> bytes:
+    """The same for one pose, with its fingers."""
+    count, pose = shown_joints(pose.skeleton), shaped(pose, hands)
+    turns = turns_in_world(pose.skeleton, pose.rotations)
+    return packed(np.concatenate([pose.world[0], turns], axis=-1)[:count])
 
 
 def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) -> messages.MotionRange:
     """Frames of a state's motion, with the paths of the handles that have keys."""
     layers = state.layers
     assert layers is not None
-    part = layers.motion[first:end]
+    part, count = shaped_motion(state, first, end), shown_joints(layers.base.skeleton)
     positions, matrices = world_transforms(part.skeleton, part.root_positions, part.rotations)
     turns, ways = turns_in_world(part.skeleton, part.rotations), []
     handles = [state.handle(name) for name in dict.fromkeys(key.handle for key in state.timeline.keys)]
@@ -50,7 +57,8 @@ def motion_range(state: State, first: int, end: int, *, seq: int, fine: bool) ->
         joint = part.skeleton.index(handle.joint)
         ways.append(positions[:, joint] + matrices[:, joint] @ np.array(handle.offset))
     return messages.MotionRange(
-        seq=seq, fine=fine, first=first, frames=end - first, world=packed(np.concatenate([positions, turns], axis=-1)),
+        seq=seq, fine=fine, first=first, frames=end - first,
+        world=packed(np.concatenate([positions, turns], axis=-1)[:, :count]),
         path_handles=[handle.id for handle in handles], paths=packed(np.array(ways).reshape(-1, 3)),
         unmet=[frame for frame in layers.unmet if first <= frame < end],
     )  # fmt: skip
@@ -66,8 +74,9 @@ def skins_of(character: Path) -> list[messages.Skin]:
 
 def body_of(pose: Pose) -> messages.BodyShown:
     """Skeleton and mannequin; the pose, of a standing person, shows the directions of soles and face."""
-    skeleton = pose.skeleton
-    mesh = _skin_at_rest(skeleton) if stands_at_rest(skeleton) else _skin(skeleton, pose.rotations[None])
+    skeleton, placed, pose = pose.skeleton, shown_joints(pose.skeleton), shaped(pose, AS_THEY_ARE)
+    whole = pose.skeleton
+    mesh = _skin_at_rest(whole) if stands_at_rest(whole) else _skin(whole, pose.rotations[None])
     roles = {joint: role for role, joint in skeleton.roles.items()}
     joints = [
         messages.Joint(name=name, parent=int(parent), role=roles.get(name), end=bool(end))
@@ -76,6 +85,7 @@ def body_of(pose: Pose) -> messages.BodyShown:
     return messages.BodyShown(
         joints=joints,
         surfaces=list(surfaces_of(skeleton)),
+        placed=placed,
         height=skeleton.height,
         vertices=packed(mesh.vertices),
         normals=packed(mesh.normals),
@@ -84,7 +94,7 @@ def body_of(pose: Pose) -> messages.BodyShown:
         vertex_tones=packed(mesh.tones, "u1"),
         palette=list(TONES.values()),
         triangles=packed(mesh.triangles, "<u4"),
-        inverses=packed(mesh.inverses),
+        inverses=packed(mesh.inverses[:placed]),
     )
 
 

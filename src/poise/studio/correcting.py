@@ -10,6 +10,7 @@ import numpy as np
 
 from poise.errors import InvalidValueError
 from poise.skeleton.skeleton import Pose
+from poise.studio.hands import hands_at
 from poise.studio.layers import Correction
 from poise.studio.messages import BodyKey, EaseKeys, Key, KeyPlace, MoveKeys, SceneHandle, Timeline
 from poise.studio.solving import Poser, following, planted
@@ -62,7 +63,9 @@ def at_frame(state: State, frame: int) -> State:
         following(handle if pinned is None else handle.with_(pinned=handle.id in pinned), pose)
         for handle in state.handles
     )
-    return state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=False)
+    return state.with_(
+        placed=Placed(pose), handles=handles, anchors=planted(pose), by_hand=False, hands=hands_at(state, frame)
+    )  # fmt: skip
 
 
 def keys_at(timeline: Timeline, frame: int) -> list[Key]:
@@ -113,7 +116,7 @@ def corrected(state: State, ease: int) -> State:
     assert state.layers is not None
     timeline, frame, layers = state.timeline, state.timeline.frame, state.layers
     pinned = [handle.id for handle in state.handles if handle.pinned]
-    key = BodyKey(frame=frame, ease=ease, handles=pinned)
+    key = BodyKey(frame=frame, ease=ease, handles=pinned, hands=state.hands)
     poses = [*(each for each in timeline.poses if each.frame != frame), key]
     keys = list(timeline.keys)
     for number, own in enumerate(keys):

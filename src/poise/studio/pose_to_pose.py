@@ -24,6 +24,7 @@ from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose, Skeleton
 from poise.studio.correcting import destinations
 from poise.studio.correcting import moved as moved_keys
+from poise.studio.hands import swapped
 from poise.studio.layers import Layers, held, joined
 from poise.studio.messages import POSES, BodyKey, MoveKeys, RangeEdit, Timeline
 from poise.studio.solving import feet_of, place_of, turn_of
@@ -42,14 +43,14 @@ def poses_of(state: State) -> dict[int, Pose]:
     )
 
 
-def keyed(state: State, rest: Pose, ease: int) -> State:
-    """Key the shown pose at its frame; the first key away from the start also keys the pose `rest` there."""
+def keyed(state: State, rest: State, ease: int) -> State:
+    """Key the shown pose at its frame; the first key away from the start also keys the pose of `rest` there."""
     timeline, frame = state.timeline, state.timeline.frame
-    poses = poses_of(state) if state.is_posed else {0: rest}
+    poses = poses_of(state) if state.is_posed else {0: rest.pose}
     known = {key.frame: key for key in timeline.poses if state.is_posed}
     pinned = [handle.id for handle in state.handles if handle.pinned]
-    key = known.get(frame, BodyKey(frame=frame, ease=ease)).with_(handles=pinned)
-    keys = known or {0: BodyKey(frame=0, ease=ease)}
+    key = known.get(frame, BodyKey(frame=frame, ease=ease)).with_(handles=pinned, hands=state.hands)
+    keys = known or {0: BodyKey(frame=0, ease=ease, hands=rest.hands)}
     found = rekeyed(state, {**keys, frame: key}.values(), {**poses, frame: state.pose}, [frame])
     return found.with_(placed=state.placed)
 
@@ -110,10 +111,16 @@ def moved(state: State, message: MoveKeys) -> State:
             pose = poses[frame]
             mirrored = message.mirrored and frame in chosen
             carried[to] = standing_as(pose, pose, mirrored=True) if mirrored else pose
-    return rekeyed(
-        state.with_(timeline=changed.timeline.with_(poses=state.timeline.poses)),
-        changed.timeline.poses, {**poses, **carried}, carried,
-    )  # fmt: skip
+    keys = changed.timeline.poses
+    if message.mirrored:
+        images = {
+            to
+            for (handle, at), (_, to) in destinations(state, message).items()
+            if handle is None and at in chosen
+        }
+        keys = [key.with_(hands=swapped(key.hands)) if key.frame in images else key for key in keys]
+    old = state.with_(timeline=changed.timeline.with_(poses=state.timeline.poses))
+    return rekeyed(old, keys, {**poses, **carried}, carried)
 
 
 def solved(state: State) -> Layers:
@@ -145,6 +152,7 @@ def range_edited(state: State, first: int, last: int, edit: RangeEdit) -> State:
     if edit == "mirror":
         x, _, z = part.root_positions[0].tolist()
         image = place(mirror(part), at=(x, z), heading=float(headings(part[:1])[0]))
+        keys |= {at: keys[at].with_(hands=swapped(keys[at].hands)) for at in inside}
         return rekeyed(state, keys.values(), {**poses, **dict(zip(inside, image, strict=True))}, inside)
     others = {at: key for at, key in keys.items() if at not in inside}
     turned = {first + last - at: keys[at].with_(frame=first + last - at) for at in inside}

@@ -102,6 +102,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     unmet: list[messages.Frame] = []
     photo: SavedPhoto | None = None
     props: Annotated[list[messages.Prop], Meta(max_length=MOST_PROPS)] = []
+    hands: messages.Hands = msgspec.field(default_factory=messages.Hands)
 
     @property
     def parts(self) -> list[str]:
@@ -158,7 +159,7 @@ class SceneFiles:
             motion=None if layers is None else self.store.motion(layers.base), smooth=state.smooth,
             corrections=[] if layers is None else [SavedCorrection.of(each) for each in layers.corrections],
             unmet=[] if layers is None else list(layers.unmet), photo=photo,
-            props=[prop.with_(upload=self._part_of(prop.upload)) for prop in state.props],
+            props=[prop.with_(upload=self._part_of(prop.upload)) for prop in state.props], hands=state.hands,
         )  # fmt: skip
 
     def write(self, state: State, path: Path) -> None:
@@ -241,7 +242,7 @@ class SceneFiles:
             PLAIN if scene.model == PLAIN else entry.id, Placed(pose), tuple(self._known(scene.weights, ids)),
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
             layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=photo,
-            bearing=scene.bearing, constraints=scene.constraints,
+            bearing=scene.bearing, constraints=scene.constraints, hands=scene.hands,
             props=tuple(prop.with_(upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props),
         )  # fmt: skip
 

@@ -27,9 +27,9 @@ from poise.studio import messages, pose_to_pose
 from poise.studio.arrays import motion_range, packed, world_of_pose
 from poise.studio.autosave import Autosave
 from poise.studio.correcting import at_frame, corrected
+from poise.studio.hands import differing_frames
 from poise.studio.history import History
 from poise.studio.jobs import Done, Jobs, Report, Steps
-from poise.studio.layers import changed_frames
 from poise.studio.messages import ClientMessage, ServerMessage
 from poise.studio.models import Entry, ModelStore
 from poise.studio.scene_files import SceneFiles
@@ -219,7 +219,7 @@ class Session:
             state = state.with_(placed=solved.placed)
         if ease is not None and not by_handles:
             over = state.layers is not None and not state.is_posed
-            state = corrected(state, ease) if over else pose_to_pose.keyed(state, before.pose, ease)
+            state = corrected(state, ease) if over else pose_to_pose.keyed(state, before, ease)
         pose = self.show(state, solved)
         self.history.push(self.state)
         if self._gesture is not None and self._gesture == self._stepped:
@@ -232,7 +232,7 @@ class Session:
             return answer
         if by_handles:
             return [*answer, *self._keyed(by_handles, ease)]
-        return [*answer, *self.motion_shown(before.motion), *self.restored()]
+        return [*answer, *self.motion_shown(before), *self.restored()]
 
     def settle(
         self, state: State, solved: SolvedState, *, ease: int | None = None, handles: Iterable[str] = ()
@@ -279,22 +279,22 @@ class Session:
         """Show a state with another body or motion, as one step of undo."""
         before, self.solved = self.state, None
         answer = self.commit(state)
-        return [*self._other_body(before), *answer, *self.motion_shown(before.motion)]
+        return [*self._other_body(before), *answer, *self.motion_shown(before)]
 
     def put_back(self, state: State) -> Answer:
         """Show a state from the history, with its body if it differs."""
         self.solved = self._stepped = None
         before, pose = self.state, self.show(state)
         self.keep()
-        shown = [self.scene(), pose, *self.motion_shown(before.motion)]
+        shown = [self.scene(), pose, *self.motion_shown(before)]
         return [*self._other_body(before), *shown, *self.restored()]
 
-    def motion_shown(self, before: Motion | None = None, *, fine: bool = True) -> Answer:
+    def motion_shown(self, before: State | None = None, *, fine: bool = True) -> Answer:
         """The frames that differ from the page's: some at once, the others when they are ready."""
         motion = self.motion
         if motion is None:
             return []
-        first, end = changed_frames(before, motion)
+        first, end = differing_frames(before, self.state)
         layers = self.state.layers
 
         def work(report: Report) -> Steps:
@@ -358,7 +358,7 @@ class Session:
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             bearing=state.bearing, look_at=state.look_at, undo=self.history.undos, redo=self.history.redos,
             timeline=state.timeline, photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
-            props=list(state.props), constraints=state.constraints,
+            props=list(state.props), constraints=state.constraints, hands=state.hands,
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 
@@ -367,8 +367,8 @@ class Session:
         state, solved = self.state, self.solved
         points = points_of(state.pose, [point_of(handle) for handle in state.handles])
         shown = partial(
-            messages.SolvedPose, seq=self.seq, fine=fine, world=world_of_pose(state.pose), handles=packed(points),
-            by_hand=state.by_hand,
+            messages.SolvedPose, seq=self.seq, fine=fine, world=world_of_pose(state.pose, state.hands),
+            handles=packed(points), by_hand=state.by_hand,
         )  # fmt: skip
         if solved is None:
             return shown(

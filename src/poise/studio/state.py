@@ -12,7 +12,18 @@ from poise.motion.motion import Motion
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 from poise.studio.layers import Layers
-from poise.studio.messages import POSES, Bearing, Feet, Photo, Prop, SceneHandle, Timeline, Vec3, Weight
+from poise.studio.messages import (
+    POSES,
+    Bearing,
+    Feet,
+    Hands,
+    Photo,
+    Prop,
+    SceneHandle,
+    Timeline,
+    Vec3,
+    Weight,
+)
 from poise.types import Array
 
 MOST_HANDLES, MOST_PROPS = 64, 64
@@ -60,6 +71,7 @@ class State:
     by_hand: bool = False
     props: tuple[Prop, ...] = ()
     constraints: str = ""  # [[constraints]] in TOML
+    hands: Hands = field(default_factory=Hands)
 
     @property
     def pose(self) -> Pose:

@@ -94,6 +94,8 @@ def _type(annotation: Any) -> str:
     if origin is list:
         one = _type(parts[0])
         return f"({one})[]" if " | " in one else f"{one}[]"
+    if origin is dict:
+        return f"Partial<Record<{_type(parts[0])}, {_type(parts[1])}>>"
     if origin is tuple:
         return f"[{', '.join(_type(part) for part in parts)}]"
     return _PLAIN.get(annotation) or annotation.__name__

@@ -147,6 +147,13 @@ class SetLookAt(FromPage):
     ease: Frame | None = None
 
 
+class SetHands(FromPage):
+    """Shape the hands; `ease` keys the pose."""
+
+    hands: Hands
+    ease: Frame | None = None
+
+
 class SetConstraints(FromPage):
     """Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts."""
 

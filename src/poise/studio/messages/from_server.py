@@ -109,13 +109,15 @@ class BodyShown(FromServer, tag="body"):
     """The skeleton, the palms, fingertips and soles it has, and a skin: each vertex follows four joints by weight.
 
     Vertices and normals are float32 (n, 3), joints uint16 (n, 4), weights float32 (n, 4), tones uint8 (n) into
-    `palette` (sRGB, 0 to 1), triangles uint32 (m, 3); inverses, float32 (joints, 3, 4), lead into the joints' frames.
+    `palette` (sRGB, 0 to 1), triangles uint32 (m, 3); inverses, float32 (placed, 3, 4), lead into the joints' frames.
+    Poses place more than the joints: after these come the fingers that were made for hands without any.
     A character with meshes of its own has them in the file at the address `character`, which is empty for bare
     skeletons.
     """
 
     joints: list[Joint]
     surfaces: list[str]
+    placed: int
     height: float
     vertices: bytes
     normals: bytes

@@ -44,6 +44,7 @@ KeyKind = Literal["extreme", "breakdown", "hold"]
 Tempo = Annotated[float, Meta(ge=0.25, le=4.0)]
 Metres = Annotated[float, Meta(ge=0.01, le=20.0)]
 PropKind = Literal["box", "chair", "shelf", "mesh", "picture", "video"]
+HandShape = Literal["relaxed", "fist", "flat", "point"]
 PropSize = tuple[Metres, Metres, Metres]
 RangeEdit = Literal["mirror", "reverse", "cycle"]
 PerformingStep = Literal["preparing", "waiting", "following", "over"]
@@ -114,6 +115,13 @@ class Weight(Part):
     weight: Share
 
 
+class Hands(Part):
+    """Shares of hand shapes, by hand: the rest to one is the hand as it is, which is relaxed where nothing moves it."""
+
+    left: dict[HandShape, Share] = {}
+    right: dict[HandShape, Share] = {}
+
+
 class Key(Part):
     """The target of a handle at a frame; in a recording the change fades over `ease` frames on each side.
 
@@ -137,6 +145,7 @@ class BodyKey(Part):
     Over a recording the change fades over `ease` frames on each side. On a timeline of poses the motion prior moves the
     body to the next key, paced by `easing`; with a `tempo` of 2 as it would in twice the time, only faster. A "hold" is
     held for `hold` frames. A "breakdown" keeps its share of the time between the keys around it when they are moved.
+    Shapes of hands change from key to key.
     """
 
     frame: Frame
@@ -146,6 +155,7 @@ class BodyKey(Part):
     hold: Frame = 0
     easing: Easing = "none"
     tempo: Tempo = 1.0
+    hands: Hands = msgspec.field(default_factory=Hands)
 
 
 class Pin(Part):
@@ -229,3 +239,4 @@ class Scene(Wire):
     moving: bool
     props: list[Prop]
     constraints: str
+    hands: Hands

@@ -16,6 +16,7 @@ from poise.pictures import save as save_picture
 from poise.priors.model_file import save as save_model
 from poise.priors.registry import Storable
 from poise.studio import messages
+from poise.studio.hands import any_shape, shaped, shaped_motion
 from poise.studio.jobs import Done, Report
 from poise.studio.panels.performing import brought_back
 from poise.studio.session import Answer, Panel
@@ -36,14 +37,18 @@ class FilesPanel(Panel):
             A character with a mesh is drawn as itself, and as GLB the motion is written into its own file.
             """
             motion = state.motion if message.whole else None
+            pose = state.pose
+            if any_shape(state) or message.format in ("png", "gif", "mp4"):
+                motion = None if motion is None else shaped_motion(state, 0, len(motion))
+                pose = shaped(state.pose, state.hands)
             if message.format == "scene":
                 session.files.write(state, path)
             elif message.format == "png" and motion is None and onto is None:
                 placed = [handle for handle in state.handles if handle.position is not None]
                 handles = {handle.joint: np.array(handle.position) for handle in placed}
-                save_picture(draw_pose(state.pose, handles=handles), path)
+                save_picture(draw_pose(pose, handles=handles), path)
             else:
-                shown = state.pose if motion is None else motion
+                shown = pose if motion is None else motion
                 save(shown, path, onto=onto, progress=lambda done, all_: report(done / max(all_, 1)))
 
         return self._written("export", f"{_plain(entry.name)}.{message.format}", write)

@@ -15,6 +15,7 @@ from poise.skeleton.skeleton import Pose
 from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.correcting import at_frame, corrected, posed
+from poise.studio.hands import swapped
 from poise.studio.layers import joined
 from poise.studio.messages import CLIPBOARD
 from poise.studio.pose_to_pose import range_edited, standing_as
@@ -30,7 +31,7 @@ class PosesPanel(Panel):
     def __init__(self, session: Session) -> None:
         super().__init__(session)
         self._store = session.autosave.store
-        self._copied: Pose | None = None
+        self._copied: State | None = None
         self._taken: tuple[State, Pose] | None = None  # the result of the last pose, and the state before it
 
     def turn(self, message: messages.TurnJoints) -> Answer:
@@ -40,7 +41,7 @@ class PosesPanel(Panel):
 
     def copy(self, _: messages.CopyPose) -> Answer:
         """Remembers the pose."""
-        self._copied = self._session.state.pose
+        self._copied = self._session.state
         return []
 
     def take(self, message: messages.TakePose) -> Answer:
@@ -48,12 +49,16 @@ class PosesPanel(Panel):
         now = self._session.history.now
         before = self._taken[1] if self._taken and self._taken[0] is now else now.pose
         skeleton = before.skeleton
-        goal = self._copied if message.pose == CLIPBOARD else self._store.pose(message.pose).pose(skeleton)
-        if goal is None:
+        copied = self._copied if message.pose == CLIPBOARD else None
+        if message.pose == CLIPBOARD and copied is None:
             raise InvalidValueError("no pose was copied; copy one first")
+        goal = self._store.pose(message.pose).pose(skeleton) if copied is None else copied.pose
         if not goal.skeleton.same_topology(skeleton):
             raise InvalidValueError("the pose that was copied is of another skeleton than this body")
         goal = standing_as(before, goal, mirrored=message.mirrored)
+        if copied is not None and message.last and not message.joints:
+            hands = swapped(copied.hands) if message.mirrored else copied.hands
+            self._session.state = self._session.state.with_(hands=hands)
         answer = self._posed(partly(before, goal, message.share, message.joints), message.last, message.ease)
         if message.last:
             self._taken = self._session.history.now, before

@@ -16,6 +16,7 @@ from poise.skeleton.pose_space import Handle
 from poise.skeleton.skeleton import Pose
 from poise.skeleton.symmetry import ACROSS, mirror_joints, reflections
 from poise.studio import messages
+from poise.studio.hands import swapped
 from poise.studio.messages import LOOK_AT, Prop, SceneHandle, Vec3
 from poise.studio.session import Answer, Panel
 from poise.studio.solving import LEVER, following, place_of, planted, replanted, turn_of, vec3
@@ -74,6 +75,13 @@ class PosingPanel(Panel):
         self._head()
         return self._solved(self._session.state.with_(look_at=message.target), message.ease)
 
+    def set_hands(self, message: messages.SetHands) -> Answer:
+        """Shape the hands of the pose; where keys of handles make the motion, in all of it."""
+        state = self._session.state.with_(hands=message.hands)
+        if state.layers is None or state.is_posed or state.is_recording:
+            return self._session.commit(state.with_(by_hand=state.layers is not None), ease=message.ease)
+        return self._session.commit(state)
+
     def set_constraints(self, message: messages.SetConstraints) -> Answer:
         """Set other constraints; they hold at once."""
         return self._solved(self._session.state.with_(constraints=message.text))
@@ -100,7 +108,7 @@ class PosingPanel(Panel):
         needed = handles_on(session.state.timeline)
         handles = tuple(following(handle, pose) for handle in session.state.handles if handle.id in needed)
         changed = session.state.with_(placed=Placed(pose), handles=handles, anchors=planted(pose))
-        return session.commit(changed.with_(look_at=None, constraints=""))
+        return session.commit(changed.with_(look_at=None, constraints="", hands=messages.Hands()))
 
     def _solved(self, state: State, ease: int | None = None, handles: Iterable[str] = ()) -> Answer:
         return self._session.settle(state, self._session.poser.solve(state), ease=ease, handles=handles)
@@ -167,7 +175,7 @@ def mirrored(state: State) -> State:
 
     return state.with_(
         placed=Placed(body), handles=tuple(of(handle) for handle in state.handles), look_at=across(state.look_at),
-        anchors=planted(body),
+        anchors=planted(body), hands=swapped(state.hands),
     )  # fmt: skip
 
 

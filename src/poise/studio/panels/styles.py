@@ -129,7 +129,7 @@ class StylesPanel(Panel):
         session, before = self._session, self._session.state
         if session.has_same_body(before, state):
             name = session.poser.entry_of(before).name
-            ghost = messages.Ghost(world=world_of_pose(before.pose), model=name)
+            ghost = messages.Ghost(world=world_of_pose(before.pose, before.hands), model=name)
             return [ghost, *session.commit(state, session.poser.solve(state, afresh=True))]
         pose = standing_pose(session.poser.prior_of(state))
         session.solved = None

@@ -101,7 +101,7 @@ class TimelinePanel(Panel):
         span = touched_range(timeline, key.handle, key.frame)
         if message.last:
             return self._changed(timeline, span, key.frame)
-        before, state = session.state.motion, session.state
+        before = state = session.state
         if state.is_posed:
             return []  # what is above the poses is solved when the hand lets go
         if state.is_recording:
@@ -338,7 +338,7 @@ class TimelinePanel(Panel):
         with session.lock:
             if new is None or old is None or session.state.layers is not old:
                 return None
-            before = session.motion
+            before = session.state
             session.revise(layers=new, smooth=smooth)
             if smooth:
                 session.keep()

@@ -170,6 +170,19 @@ export interface SetLookAt {
   ease?: number | null;
 }
 
+/** Shares of hand shapes, by hand: the rest to one is the hand as it is, which is relaxed where nothing moves it. */
+export interface Hands {
+  left: Partial<Record<"relaxed" | "fist" | "flat" | "point", number>>;
+  right: Partial<Record<"relaxed" | "fist" | "flat" | "point", number>>;
+}
+
+/** Shape the hands; `ease` keys the pose. */
+export interface SetHands {
+  type: "setHands";
+  hands: Hands;
+  ease?: number | null;
+}
+
 /** Set further constraints: `[[constraints]]` of any registered kind in TOML, as in scripts. */
 export interface SetConstraints {
   type: "setConstraints";
@@ -641,6 +654,7 @@ export interface BodyShown {
   type: "body";
   joints: Joint[];
   surfaces: string[];
+  placed: number;
   height: number;
   vertices: Uint8Array;
   normals: Uint8Array;
@@ -663,6 +677,7 @@ export interface BodyKey {
   hold: number;
   easing: "none" | "in" | "out" | "in-out";
   tempo: number;
+  hands: Hands;
 }
 
 /** Keys of handles, pinned ranges, and the lane of styles. `frame` is the current frame. */
@@ -701,6 +716,7 @@ export interface Scene {
   moving: boolean;
   props: Prop[];
   constraints: string;
+  hands: Hands;
 }
 
 /** The current scene. */
@@ -911,6 +927,7 @@ export type ClientMessage =
   | SetFeet
   | SetBearing
   | SetLookAt
+  | SetHands
   | SetConstraints
   | Mirror
   | Undo

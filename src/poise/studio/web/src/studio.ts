@@ -3,6 +3,7 @@ import { batch, signal } from "@preact/signals";
 import { type Quat, type Vec2, type Vec3, floats } from "./arrays";
 import type {
   Bearing,
+  Hands,
   ClientMessage,
   SceneHandle,
   Key,
@@ -174,6 +175,7 @@ export function paste(mirrored: boolean): void {
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
 export const setBearing = (bearing: Bearing): void => edit({ type: "setBearing", bearing });
 export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target, ease: keyEase(true) });
+export const setHands = (hands: Hands): void => edit({ type: "setHands", hands, ease: keyEase(true) });
 export const setConstraints = (text: string): void => edit({ type: "setConstraints", text });
 export const mirror = (): void => edit({ type: "mirror", ease: keyEase(true) });
 export const undo = (): void => edit({ type: "undo" });
@@ -393,7 +395,7 @@ function takePose(pose: SolvedPose): void {
 }
 
 function takeMotion(range: MotionRange): void {
-  const joints = state.body.value?.joints.length ?? 0;
+  const joints = state.body.value?.placed ?? 0;
   const frames = state.scene.value?.timeline.frames ?? range.first + range.frames;
   const known = state.motion.value;
   const base = known && known.frames === frames && known.joints === joints ? known : new Motion(frames, joints);

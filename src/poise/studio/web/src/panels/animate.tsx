@@ -4,6 +4,7 @@ import { FolderOpen, UserRoundCheck } from "lucide-preact";
 import { openFile, openOnto } from "../files";
 import * as state from "../state";
 import { Blend } from "./blend";
+import { HandsSection } from "./hands";
 import { HandleList } from "./handle_list";
 import { Library } from "./library";
 import { PropsSection } from "./props";
@@ -38,6 +39,7 @@ export function AnimatePanel(): JSX.Element {
         />
       </Section>
       <HandleList />
+      <HandsSection />
       <Library />
       <PropsSection />
       <Blend />

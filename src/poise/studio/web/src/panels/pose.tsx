@@ -5,6 +5,7 @@ import * as state from "../state";
 import { setBearing, setFeet } from "../studio";
 import { Blend } from "./blend";
 import { Constraints } from "./constraints";
+import { HandsSection } from "./hands";
 import { HandleList } from "./handle_list";
 import { Library } from "./library";
 import { PropsSection } from "./props";
@@ -31,6 +32,7 @@ export function PosePanel(): JSX.Element {
       <StyleSpace />
       <Blend />
       <HandleList />
+      <HandsSection />
       <Library />
       <PropsSection />
       <Section title="Feet">

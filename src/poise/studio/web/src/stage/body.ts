@@ -24,10 +24,10 @@ export class Shape {
   private readonly tones: Uint8Array;
 
   constructor(body: BodyShown) {
-    this.joints = body.joints.length;
+    this.joints = body.placed;
     this.tones = bytesAs(Uint8Array, body.vertexTones);
     const numbers = bytesAs(Float32Array, body.inverses);
-    this.inverses = body.joints.map((_, joint) => {
+    this.inverses = Array.from({ length: body.placed }, (_, joint) => {
       const [a, b, c, d, e, f, g, h, i, j, k, l] = numbers.subarray(12 * joint, 12 * joint + 12) as unknown as number[];
       return new Matrix4().set(a!, b!, c!, d!, e!, f!, g!, h!, i!, j!, k!, l!, 0, 0, 0, 1);
     });
