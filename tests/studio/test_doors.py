@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from poise.formats import write
+from poise.geometry.cameras import Camera
 from poise.performer import act
 from poise.studio import messages as said
 from poise.studio.panels import clips
@@ -25,8 +26,9 @@ def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, Path]:
     clip.write_text(clip.read_text().replace("ROOT Hips", "ROOT Middle"))
     cv2.imwrite(str(tmp_path / "photo.png"), np.full((60, 80, 3), 200, dtype=np.uint8))
     (tmp_path / "video.mp4").write_bytes(b"what the detector is given")
-    people = SimpleNamespace(people=SimpleNamespace(frames=6))
-    seen = SimpleNamespace(motion=act("reach", seconds=0.6, fps=10.0))
+    camera = Camera.looking_at((0.0, 1.0, 0.0), eye=(0.0, 1.2, 4.0))
+    people = SimpleNamespace(people=SimpleNamespace(frames=6), cameras=[SimpleNamespace(size=(640, 480))])
+    seen = SimpleNamespace(motion=act("reach", seconds=0.6, fps=10.0), cameras=[camera])
     monkeypatch.setattr(clips, "watch_videos", lambda *_args, **_named: people)
     monkeypatch.setattr(clips, "solve_video", lambda *_args, **_named: seen)
     return {
@@ -63,7 +65,7 @@ def test_the_character_stays_and_motion_lands_on_it(
     assert session.motion is not None
     walked = session.motion.root_positions
     assert len(walked) == {"clip": 5, "video": 6}[last]
-    assert [prop.kind for prop in session.state.props] == ["video"]
+    assert (session.state.video is not None) == (last == "video")
     assert (session.state.photo is not None) == (order.index("photo") > order.index("character"))
 
 

@@ -6,16 +6,19 @@ import pytest
 from made_once import learned
 from poise.errors import InvalidValueError, UnknownNameError
 from poise.motion.hands import shown_joints
+from poise.motion.motion import Motion
 from poise.performer import act
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.local.prior import LocalGuide, LocalPrior
 from poise.priors.style.prior import StylePrior
+from poise.skeleton import Skeleton
 from poise.skeleton.pose_space import Handle, Handles
 from poise.studio import messages as said
+from poise.studio.panels import clips
 from poise.studio.panels.clips import put_on_timeline
 from poise.studio.session import Session
 from poise.studio.solving import points_of
-from running_studio import wait_until
+from running_studio import Heard, wait_until
 
 
 def pose_of(answer: list[said.ServerMessage]) -> said.SolvedPose:
@@ -129,21 +132,64 @@ def test_other_models_have_no_space_to_drag_in(session: Session) -> None:
         session.answer(said.DragLatent(seq=1, point=(0.0, 0.0)))
 
 
-def test_a_model_of_another_skeleton_begins_anew(session: Session) -> None:
-    from poise.motion.motion import Motion
-    from poise.skeleton import Skeleton
-
-    walk = act("walk", seconds=1.0, fps=20)
+def other_names(session: Session, walk: Motion) -> None:
+    """Add a model of a body whose joints have other names, as `other`."""
     other = Skeleton(
         tuple(f"x{name}" for name in walk.skeleton.names), walk.skeleton.parents, walk.skeleton.offsets,
         walk.skeleton.orders, role_overrides={role: f"x{name}" for role, name in walk.skeleton.roles.items()},
     )  # fmt: skip
     clip = Motion(other, walk.fps, walk.root_positions, walk.rotations)
     session.models.add(learned(StylePrior, [clip], dimensions=2, active=10, velocity=False), "other")
+
+
+def test_the_motion_goes_along_onto_the_body_of_another_model(session: Session) -> None:
+    walk = act("walk", seconds=1.0, fps=20)
+    other_names(session, walk)
+    put_on_timeline(session, walk)
+    session.answer(said.SetFrame(frame=8))
+    heard = Heard(session)
+    session.answer(said.ChooseModel(model="other"))
+    assert heard.wait_for(said.BodyShown).joints[0].name == "xHips"
+    assert session.state.model == "other"
+    assert (session.state.timeline.clip, session.state.timeline.frame) == (walk.name, 8)
+    assert session.motion is not None
+    for role in ("head", "left_hand", "right_foot"):
+        np.testing.assert_allclose(session.motion.positions[role], walk.positions[role], atol=0.05)
+    session.answer(said.Undo())
+    assert session.state.model == "reach"
+    assert session.motion.skeleton.names == walk.skeleton.names
+
+
+def test_keys_of_poses_go_along_too(session: Session) -> None:
+    other_names(session, act("walk", seconds=1.0, fps=20))
+    session.answer(said.Mirror(ease=12))
+    session.answer(said.SetFrame(frame=40))
+    session.answer(said.Mirror(ease=12))
+    wait_until(lambda: session.jobs.idle)
+    session.answer(said.ChooseModel(model="other"))
+    wait_until(lambda: session.jobs.idle)
+    assert session.state.model == "other"
+    assert session.state.is_posed
+    assert [key.frame for key in session.state.timeline.poses] == [0, 40]
+
+
+def test_a_motion_that_cannot_go_along_is_cleared_only_if_wanted(
+    session: Session, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    walk = act("walk", seconds=1.0, fps=20)
+    other_names(session, walk)
     held_hand(session)
     put_on_timeline(session, walk)
-    (asked,) = session.answer(said.ChooseModel(model="other"))
-    assert asked == said.AnotherBody(model="other", name="other")
+
+    def refuse(*_args: object, **_named: object) -> None:
+        raise InvalidValueError("it has no legs")
+
+    monkeypatch.setattr(clips, "onto", refuse)
+    heard = Heard(session)
+    session.answer(said.ChooseModel(model="other"))
+    assert heard.wait_for(said.AnotherBody) == said.AnotherBody(
+        model="other", name="other", words="it has no legs"
+    )
     assert session.motion is not None
     answer = session.answer(said.ChooseModel(model="other", clear=True))
     body = next(message for message in answer if isinstance(message, said.BodyShown))

@@ -7,6 +7,7 @@ still read. A reader of version `read_by` or newer can read a scene; it ignores 
 from __future__ import annotations
 
 import zipfile
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -103,6 +104,7 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
     photo: SavedPhoto | None = None
     props: Annotated[list[messages.Prop], Meta(max_length=MOST_PROPS)] = []
     hands: messages.Hands = msgspec.field(default_factory=messages.Hands)
+    video: messages.Video | None = None
 
     @property
     def parts(self) -> list[str]:
@@ -111,7 +113,8 @@ class SavedScene(msgspec.Struct, rename="camel", kw_only=True):
         motion = [] if self.motion is None else [self.motion]
         props = [prop.upload for prop in self.props if prop.upload is not None]
         meshes = [model.mesh for model in self.models if model.mesh is not None]
-        return [*motion, *(model.part for model in self.models), *meshes, *photo, *props]
+        videos = [] if self.video is None else [self.video.upload]
+        return [*motion, *(model.part for model in self.models), *meshes, *photo, *props, *videos]
 
     @property
     def words(self) -> str:
@@ -160,6 +163,7 @@ class SceneFiles:
             corrections=[] if layers is None else [SavedCorrection.of(each) for each in layers.corrections],
             unmet=[] if layers is None else list(layers.unmet), photo=photo,
             props=[prop.with_(upload=self._part_of(prop.upload)) for prop in state.props], hands=state.hands,
+            video=_with_file(state.video, self._part_of),
         )  # fmt: skip
 
     def write(self, state: State, path: Path) -> None:
@@ -243,6 +247,7 @@ class SceneFiles:
             tuple(scene.handles), scene.feet, scene.look_at, dict(scene.anchors), timeline,
             layers=self._layers_of(scene, skeleton), smooth=scene.smooth, photo=photo,
             bearing=scene.bearing, constraints=scene.constraints, hands=scene.hands,
+            video=_with_file(scene.video, lambda part: self._uploaded(part, part)),
             props=tuple(prop.with_(upload=self._uploaded(prop.upload, prop.upload)) for prop in scene.props),
         )  # fmt: skip
 
@@ -287,6 +292,12 @@ class SceneFiles:
         arriving = self.uploads.arriving(name, owner=self.owner)
         arriving.path.write_bytes(self.store.part(part))
         return self.uploads.keep_arrived(arriving).id
+
+
+def _with_file(video: messages.Video | None, file_of: Callable[[str], str | None]) -> messages.Video | None:
+    """A video under another name; nothing without its file."""
+    name = None if video is None else file_of(video.upload)
+    return None if video is None or name is None else video.with_(upload=name)
 
 
 def encoded(scene: SavedScene) -> bytes:

@@ -358,7 +358,7 @@ class Session:
             model=state.model, weights=list(state.weights), handles=list(state.handles), feet=state.feet,
             bearing=state.bearing, look_at=state.look_at, undo=self.history.undos, redo=self.history.redos,
             timeline=state.timeline, photo=state.photo, streaming=self.streaming, moving=state.layers is not None,
-            props=list(state.props), constraints=state.constraints, hands=state.hands,
+            props=list(state.props), constraints=state.constraints, hands=state.hands, video=state.video,
         )  # fmt: skip
         return messages.SceneChanged(scene=scene)
 

@@ -22,6 +22,7 @@ from poise.studio.messages import (
     SceneHandle,
     Timeline,
     Vec3,
+    Video,
     Weight,
 )
 from poise.types import Array
@@ -72,6 +73,7 @@ class State:
     props: tuple[Prop, ...] = ()
     constraints: str = ""  # [[constraints]] in TOML
     hands: Hands = field(default_factory=Hands)
+    video: Video | None = None
 
     @property
     def pose(self) -> Pose:

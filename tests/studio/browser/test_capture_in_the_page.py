@@ -6,12 +6,15 @@ import socket
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import poise
 from poise.capture.matching import WITH_HEAD, marker_layout
 from poise.motion.markers import Markers
 from poise.motion.virtual_markers import virtual_markers
 from poise.performer import act
+from poise.vision.people import models as networks
+from pose2sim import SINGLE, recordings
 from studio_page import StudioPage
 
 
@@ -32,6 +35,41 @@ def test_gaps_are_seen_and_markers_hidden(studio: StudioPage, tmp_path: Path) ->
     studio.wait("window.poise.state.take.value.gaps(5).length === 1")
     studio.page.get_by_role("button", name=f"Show {other} again").click()
     studio.wait("window.poise.state.take.value.gaps(5).length === 0")
+
+
+@pytest.mark.skipif(not networks.available(), reason="the networks that find people: run tools/page.py")
+def test_a_video_is_seen_beside_the_body_and_over_it(studio: StudioPage) -> None:
+    studio.work_in("Capture")
+    studio.page.get_by_label("Open a video").set_input_files(recordings() / SINGLE / "videos" / "cam01.mp4")
+    studio.wait("window.poise.state.scene.value.video")
+    studio.laid_out()
+    picture = studio.page.get_by_label("Video of the motion").locator("visible=true").last
+    studio.show_frame(10)
+    fps = studio.ask("state.scene.value.timeline.fps")
+    studio.until(lambda: abs(picture.evaluate("one => one.currentTime") - 10.5 / fps) < 1e-3, "its frame")
+    beside = studio.page.locator("video").bounding_box()
+    stage = studio.page.locator(".stage-canvas").bounding_box()
+    assert beside is not None
+    assert stage is not None
+    assert beside["x"] + beside["width"] <= stage["x"] + 1.0
+
+    studio.press("Over", within="Where the video is")
+    studio.wait("document.querySelector('.video-over video')")
+    over, stage = (
+        studio.page.locator("video").bounding_box(),
+        studio.page.locator(".stage-canvas").bounding_box(),
+    )
+    assert over == stage
+    video = studio.ask("state.scene.value.video")
+    assert studio.ask("stage.camera.position.toArray()") == pytest.approx(video["position"])
+    left, top = over["x"], over["y"]
+    (x, y), height = studio.pixel(studio.joint("head")), over["height"]
+    assert 0.1 < (y - top) / height < 0.35  # where he is in the picture
+    assert 0.0 < x - left < over["width"]
+
+    studio.press("Off", within="Where the video is")
+    studio.until(lambda: studio.page.locator("video").count() == 0, "no video")
+    assert studio.ask("stage.camera.position.toArray()") != pytest.approx(video["position"])
 
 
 def test_the_body_follows_a_performer_live(studio: StudioPage) -> None:

@@ -118,3 +118,21 @@ def test_a_phone_shows_every_tool_and_folds_the_panel(people: Server, chromium_b
     studio.wait("window.poise.state.handles.value.length === 1")
     context.close()
     assert studio.problems == []
+
+
+def test_hands_are_shaped_and_keyed_with_the_pose(studio: StudioPage) -> None:
+    studio.work_in("Animate")
+    studio.press("Fist", within="Shape of the left hand")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
+    studio.show_frame(45)
+    studio.press("Point", within="Shape of the left hand")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 2")
+    keyed = "state.scene.value.timeline.poses.map(({ hands }) => hands.left)"
+    assert studio.ask(keyed) == [{"fist": 1}, {"point": 1}]
+    studio.laid_out()
+    tip = "(frame) => window.poise.state.motion.value.at(frame).slice(29 * 7, 29 * 7 + 3)"  # of the thumb
+    places = [studio.page.evaluate(f"[...({tip})({frame})]") for frame in (0, 45)]
+    assert len(set(map(tuple, places))) == 2
+    studio.page.keyboard.press("Control+z")
+    studio.wait("window.poise.state.scene.value.timeline.poses.length === 1")
+    assert studio.ask("state.scene.value.hands.left") == {"fist": 1}

@@ -181,8 +181,8 @@ class Reset(FromPage):
 class ChooseModel(FromPage):
     """Use another prior with the same handles; the previous pose is sent as `ghost`.
 
-    If the prior has another body, the scene starts again. If this clears a motion, it needs `clear`, else the
-    answer is `anotherBody`.
+    If the prior has another body, the motion is carried onto it; without one the scene starts again. A motion that
+    cannot be carried over is cleared with `clear`, else the answer is `anotherBody`.
     """
 
     model: Name

@@ -246,10 +246,11 @@ class LooksLike(FromServer):
 
 
 class AnotherBody(FromServer):
-    """The chosen model has another body, and using it would clear the motion on the timeline."""
+    """The chosen model has another body, and the motion cannot be carried onto it, in words why."""
 
     model: str
     name: str
+    words: str
 
 
 class Contact(Wire):

@@ -222,6 +222,16 @@ class Photo(Part):
     points: list[PhotoPoint]
 
 
+class Video(Part):
+    """The video that a motion was found in, and its camera: it looks along its -Z, up is +Y; `fov` is vertical."""
+
+    upload: Name
+    size: tuple[Annotated[int, Meta(ge=1, le=20_000)], Annotated[int, Meta(ge=1, le=20_000)]]
+    fov: Annotated[float, Meta(gt=0.0, lt=180.0)]
+    position: Vec3
+    rotation: Quaternion
+
+
 class Scene(Wire):
     """Everything in a session except the pose; `moving` says whether there is a motion to play."""
 
@@ -240,3 +250,4 @@ class Scene(Wire):
     props: list[Prop]
     constraints: str
     hands: Hands
+    video: Video | None

@@ -17,12 +17,14 @@ from poise.capture.matching import MatchedTake, read_take
 from poise.errors import InvalidValueError, PoiseError
 from poise.formats import read_motion, write
 from poise.geometry import rotations
+from poise.geometry.cameras import Camera
 from poise.motion.edit import retarget
 from poise.motion.motion import Motion
 from poise.priors.abilities import standing_pose
 from poise.priors.prior import Prior
 from poise.priors.registry import learn
 from poise.priors.universal.prior import UniversalPrior
+from poise.skeleton.retarget import size_ratio
 from poise.skeleton.skeleton import Pose
 from poise.solvers.bearing import heading_of
 from poise.studio import messages
@@ -33,8 +35,8 @@ from poise.studio.layers import Layers
 from poise.studio.models import Entry
 from poise.studio.panels.posing import FILES
 from poise.studio.session import Answer, Panel, Session
-from poise.studio.solving import planted
-from poise.studio.state import Placed, empty_timeline
+from poise.studio.solving import planted, vec3
+from poise.studio.state import Placed, State, empty_timeline
 from poise.types import Array
 
 MOST_FRAMES = 36_000
@@ -42,9 +44,6 @@ STEPS = {
     "fitting the body": (0.0, 0.3), "solving what is well seen": (0.3, 0.5), "learning the style": (0.5, 0.6)
 }  # fmt: skip
 SOLVING = (0.6, 0.95)
-VIDEO = "video"
-"""The prop that shows the video of the motion."""
-BOARD = 1.6, 1.2, 0.02  # metres
 HALF_TURN = np.array([0.0, 0.0, 1.0, 0.0])  # about the vertical
 
 
@@ -100,7 +99,12 @@ def _prior_of(clip: Motion) -> Prior:
 
 
 def put_on_timeline(
-    session: Session, motion: Motion, name: str | None = None, *, entry: Entry | None = None
+    session: Session,
+    motion: Motion,
+    name: str | None = None,
+    *,
+    entry: Entry | None = None,
+    video: messages.Video | None = None,
 ) -> Answer:
     """The motion as a recording on its own timeline, as one step of undo; a model here has its skeleton."""
     timeline = messages.Timeline(
@@ -112,8 +116,31 @@ def put_on_timeline(
         skeleton = motion.skeleton
         entry = entry or next(one for one in session.models.learned if one.skeleton.same_topology(skeleton))
         state = state.with_(model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None)
-    state = state.with_(timeline=timeline, layers=Layers(motion), smooth=True)
+    state = state.with_(timeline=timeline, layers=Layers(motion), smooth=True, video=video)
     return session.begin_with(at_frame(state, 0))
+
+
+def on_another_body(state: State, entry: Entry, pose: Pose, motion: Motion | None) -> State:
+    """A state on the body of a model, in a pose or with its motion on that body; keys of whole poses stay.
+
+    What else made or changed the motion is in it.
+    """
+    old, video = state.timeline, state.video
+    if motion is None or video is None:
+        video = None
+    else:
+        x, y, z = size_ratio(state.pose.skeleton, pose.skeleton) * np.array(video.position)
+        video = video.with_(position=(x, y, z))
+    state = state.with_(
+        model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None, video=video,
+        placed=Placed(pose), layers=None, smooth=True, anchors=planted(pose), by_hand=False,
+        timeline=empty_timeline(),
+    )  # fmt: skip
+    if motion is None:
+        return state
+    bodies = [key.with_(handles=[]) for key in old.poses]
+    timeline = old.with_(keys=[], pins=[], styles=[], poses=bodies, clip=old.clip or "from keys")
+    return at_frame(state.with_(timeline=timeline, layers=Layers(motion)), old.frame)
 
 
 @dataclass(frozen=True, eq=False)
@@ -128,6 +155,17 @@ class Opened:
     def seen(self) -> Float[Array, "frames markers 3"]:
         """Mask of the visible points."""
         return np.where(self.hidden[..., None] > 0, np.nan, self.take.markers.points)
+
+
+def filmed(upload: str, camera: Camera, size: tuple[int, int], ratio: float) -> messages.Video:
+    """A video with its camera, where the filmed body is `ratio` as large."""
+    width, height = size
+    w, x, y, z = rotations.quaternion_from_matrix(camera.rotation.T @ np.diag([1.0, -1.0, -1.0])).tolist()
+    fov = np.degrees(2.0 * np.arctan2(height / 2.0, camera.intrinsics[1, 1]))
+    place = vec3(ratio * camera.centre)
+    return messages.Video(
+        upload=upload, size=(width, height), fov=float(fov), position=place, rotation=(w, x, y, z)
+    )
 
 
 class CapturePanel(Panel):
@@ -206,22 +244,12 @@ class CapturePanel(Panel):
             turned = pose.rotations.copy()
             turned[0] = rotations.multiply(HALF_TURN, turned[0])
             pose = Pose(pose.skeleton, pose.root_position * (-1.0, 1.0, -1.0), turned)
-        old = session.state.timeline
-        state = session.state.with_(
-            model=entry.id, weights=(), handles=(), look_at=None, constraints="", photo=None,
-            placed=Placed(pose), layers=None, smooth=True, anchors=planted(pose), by_hand=False,
-            timeline=empty_timeline(),
-        )  # fmt: skip
-        if motion is None:
-            return session.begin_with(state)
-        bodies = [key.with_(handles=[]) for key in old.poses]
-        timeline = old.with_(keys=[], pins=[], styles=[], poses=bodies, clip=old.clip or "from keys")
-        return session.begin_with(at_frame(state.with_(timeline=timeline, layers=Layers(motion)), old.frame))
+        return session.begin_with(on_another_body(session.state, entry, pose, motion))
 
     def open_video(self, message: messages.OpenVideo) -> Answer:
         """Solve the largest person in a video in the background and put it on the timeline, on the shown body.
 
-        The video is shown beside the body.
+        The video can be seen beside the body and over it.
         """
         session = self._session
         path = session.path(message.upload)
@@ -233,27 +261,17 @@ class CapturePanel(Panel):
                 take, person=1, progress=lambda _, done, total: report(0.7 + 0.2 * done / total)
             )
             motion = on_shown_body(session, found.motion, lambda share: report(0.9 + 0.1 * share))
-            return Done(lambda: self._beside(message.upload, replace(motion, name=path.stem)))
+            ratio = size_ratio(found.motion.skeleton, motion.skeleton)
+            video = None
+            if path.suffix.lower() in FILES["video"]:
+                video = filmed(message.upload, found.cameras[0], take.cameras[0].size, ratio)
+            else:
+                words = f"Browsers do not play {path.name}; as MP4 it is shown beside the body and over it."
+                session.post(messages.Remark(words=words))
+            named = replace(motion, name=path.stem)
+            return Done(lambda: put_on_timeline(session, named, video=video))
 
         return [session.jobs.start("openVideo", f"finding the person in {path.name}", work)]
-
-    def _beside(self, upload: str, motion: Motion) -> Answer:
-        """A motion on the timeline, and its video beside the body if browsers play its kind."""
-        session = self._session
-        name = session.uploads.find(upload, owner=session.token).name
-        props = tuple(prop for prop in session.state.props if prop.id != VIDEO)
-        if name.lower().endswith(FILES["video"]):
-            x, _, z = motion.root_positions[0].tolist()
-            beside = messages.Prop(
-                id=VIDEO, kind="video", position=(x - 1.6, 0.0, z), size=BOARD, upload=upload
-            )
-            props = (*props, beside)
-        else:
-            session.post(
-                messages.Remark(words=f"Browsers do not play {name}; as MP4 it is shown beside the body.")
-            )
-        session.state = session.state.with_(props=props)
-        return put_on_timeline(session, motion)
 
     def hide(self, message: messages.HideMarker) -> Answer:
         """Hide a marker in a range of frames, or show it again."""

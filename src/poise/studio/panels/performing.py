@@ -18,12 +18,14 @@ from poise.capture.performance import PerformedFrame, Shortfall, motion_of
 from poise.capture.sources import UDP, udp_address
 from poise.errors import InvalidValueError, PoiseError
 from poise.motion.edit import retarget
-from poise.priors.abilities import made_for_performing
+from poise.motion.motion import Motion
+from poise.priors.abilities import made_for_performing, standing_pose
 from poise.priors.prior import Prior
 from poise.studio import messages
 from poise.studio.arrays import packed
 from poise.studio.live import CameraViews, FeedMarkers, LiveSource, PagePictures, UdpMarkers
-from poise.studio.panels.clips import MOST_FRAMES, put_on_timeline
+from poise.studio.models import Entry
+from poise.studio.panels.clips import MOST_FRAMES, carried, put_on_timeline
 from poise.studio.panels.styles import StylesPanel
 from poise.studio.session import Answer, Panel, Session
 from poise.studio.state import Placed, State
@@ -52,10 +54,11 @@ class PerformingPanel(Panel):
         if self._now is not None:
             raise InvalidValueError("a performance is running; stop it first")
         source, prior = self._source(message), session.models[message.model].prior
+        wearer = session.shown_by(session.state) if session.shows_character else None
         switched: Answer = []
         if session.state.model != message.model:
-            switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model))
-        self._now = LivePerformance(session, source, prior, ended=self._forget)
+            switched = StylesPanel(session).choose(messages.ChooseModel(model=message.model, clear=True))
+        self._now = LivePerformance(session, source, prior, wearer=wearer, ended=self._forget)
         return [*switched, self._now.report("preparing")]
 
     def stop(self, _: messages.StopPerforming) -> Answer:
@@ -110,9 +113,16 @@ class LivePerformance:
     """A running performance: follows its source, reports its status, and leaves a motion at the end."""
 
     def __init__(
-        self, session: Session, source: LiveSource, prior: Prior, *, ended: Callable[[], None]
+        self,
+        session: Session,
+        source: LiveSource,
+        prior: Prior,
+        *,
+        wearer: Entry | None,
+        ended: Callable[[], None],
     ) -> None:
         self._session, self._source, self._prior, self._ended = session, source, prior, ended
+        self._wearer = wearer  # the character that the performance lands on
         self.stopped = False
         self._frames: deque[PerformedFrame] = deque(maxlen=MOST_FRAMES)
         self._latencies: deque[float] = deque(maxlen=RECENT)
@@ -158,12 +168,24 @@ class LivePerformance:
                 fps = float(np.clip(round(self.report("over").rate), 1.0, MOST_FPS))
                 kept = motion_of(list(self._frames), fps, name="performance")
                 with session.lock:
-                    session.post(*put_on_timeline(session, kept))
+                    session.post(*self._landed(kept))
                 self._journal.close(saved=session.autosave.flush())  # kept until it is saved
             self._journal.close()
         finally:
             self._ended()
             session.post(self.report("over"))
+
+    def _landed(self, motion: Motion) -> Answer:
+        """The performance on the timeline, on the character that was shown before it."""
+        session, wearer = self._session, self._wearer
+        if wearer is None or motion.skeleton.same_topology(wearer.skeleton):
+            return put_on_timeline(session, motion)
+        try:
+            motion = carried(motion, standing_pose(wearer.prior), lambda _: None)
+        except PoiseError as error:
+            words = f"The performance was not carried over to {wearer.name}: {error}"
+            return [messages.Remark(words=words), *put_on_timeline(session, motion)]
+        return put_on_timeline(session, motion, entry=wearer)
 
     def _follow(self, frame: PerformedFrame, arrived: float) -> None:
         """Send a pose as soon as it is known, with markers and latency."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from poise.apps.learning import motions_from
 from poise.capture import markers
 from poise.capture.matching import read_take
-from poise.errors import InvalidValueError
+from poise.errors import InvalidValueError, PoiseError
 from poise.formats import extensions
 from poise.motion.motion import Motion
 from poise.priors.abilities import learned_space_of, standing_pose
@@ -16,7 +16,8 @@ from poise.studio import messages
 from poise.studio.arrays import world_of_pose
 from poise.studio.jobs import Done, Report
 from poise.studio.latent import LatentView
-from poise.studio.models import PLAIN
+from poise.studio.models import PLAIN, Entry
+from poise.studio.panels.clips import carried, on_another_body
 from poise.studio.session import Answer, Panel
 from poise.studio.solving import planted
 from poise.studio.state import Placed, State, empty_timeline
@@ -28,7 +29,7 @@ class StylesPanel(Panel):
     """The prior, and the position in its latent space."""
 
     def choose(self, message: messages.ChooseModel) -> Answer:
-        """Switch the prior on the same handles; on another skeleton the scene starts again."""
+        """Switch the prior on the same handles; on another body the motion goes along, else the scene starts again."""
         session = self._session
         if message.model != PLAIN and not (entry := session.models[message.model]).source.ready:
 
@@ -39,10 +40,9 @@ class StylesPanel(Panel):
 
             return [session.jobs.start("chooseModel", f"preparing {entry.name}", work)]
         state = session.state.with_(model=message.model, weights=())
-        clears = session.motion is not None and not session.has_same_body(session.state, state)
-        if clears and not message.clear:
-            return [messages.AnotherBody(model=message.model, name=session.models[message.model].name)]
-        return self._switched(state)
+        if session.motion is None or message.clear or session.has_same_body(session.state, state):
+            return self._switched(state)
+        return [self._carry(session.models[message.model], session.motion)]
 
     def blend(self, message: messages.Blend) -> Answer:
         """Blend several priors."""
@@ -114,6 +114,27 @@ class StylesPanel(Panel):
         view, state = self._view(), self._session.state
         q = view.pose_at(message.point, state.placed.in_space(view.prior.space))
         return [messages.HoverPose(seq=message.seq, world=world_of_pose(view.prior.space.pose_from_q(q)))]
+
+    def _carry(self, entry: Entry, motion: Motion) -> messages.Progress:
+        """Start carrying the motion onto the body of a model, which is then used."""
+        session, began = self._session, self._session.state.layers
+
+        def work(report: Report) -> Done:
+            body = standing_pose(entry.prior)
+            try:
+                made = carried(motion, body, report)
+            except PoiseError as error:
+                reason = messages.AnotherBody(model=entry.id, name=entry.name, words=str(error))
+                return Done(lambda: [reason])
+
+            def take() -> Answer:
+                if session.state.layers is not began:
+                    raise InvalidValueError("the motion was changed meanwhile; choose the model again")
+                return session.begin_with(on_another_body(session.state, entry, body, made))
+
+            return Done(take)
+
+        return session.jobs.start("carryMotion", f"carrying the motion onto {entry.name}", work)
 
     def _view(self) -> LatentView:
         view = self._session.poser.entry_of(self._session.state).view

@@ -16,6 +16,7 @@ import { PhotoPanel, PhotoStage } from "./panels/photo";
 import { PosePanel } from "./panels/pose";
 import { ModelSwitch } from "./panels/model_switch";
 import { StageTools, ViewTools } from "./panels/stage_tools";
+import { VideoPicture, showsVideo } from "./panels/video";
 import { Readout } from "./panels/readout";
 import { Words } from "./panels/words";
 import { Timeline } from "./timeline/timeline";
@@ -67,9 +68,11 @@ function StageArea(): JSX.Element {
     return installShortcuts(director);
   }, []);
   return (
-    <main class="stage-area">
+    <main class={`stage-area ${showsVideo("over") ? "filmed" : ""}`}>
       {state.workspace.value === "photo" && <PhotoStage />}
+      {showsVideo("beside") && <VideoPicture over={false} />}
       <div class="stage" ref={host} />
+      {showsVideo("over") && <VideoPicture over />}
       <ModelSwitch />
       <StageTools />
       <ViewTools />

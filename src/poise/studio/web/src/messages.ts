@@ -700,6 +700,15 @@ export interface Photo {
   points: PhotoPoint[];
 }
 
+/** The video that a motion was found in, and its camera: it looks along its -Z, up is +Y; `fov` is vertical. */
+export interface Video {
+  upload: string;
+  size: [number, number];
+  fov: number;
+  position: [number, number, number];
+  rotation: [number, number, number, number];
+}
+
 /** Everything in a session except the pose; `moving` says whether there is a motion to play. */
 export interface Scene {
   model: string;
@@ -717,6 +726,7 @@ export interface Scene {
   props: Prop[];
   constraints: string;
   hands: Hands;
+  video: Video | null;
 }
 
 /** The current scene. */
@@ -824,11 +834,12 @@ export interface LooksLike {
   model: string | null;
 }
 
-/** The chosen model has another body, and using it would clear the motion on the timeline. */
+/** The chosen model has another body, onto which the motion cannot be carried, and why; using it would clear that. */
 export interface AnotherBody {
   type: "anotherBody";
   model: string;
   name: string;
+  words: string;
 }
 
 /** A foot that stands or a hand that holds, by its role, over a range of frames. */

@@ -39,6 +39,10 @@ export interface Notice {
   readonly offer?: { readonly label: string; readonly take: () => void } | undefined;
 }
 
+/** How the video of the motion is seen: beside the body, over it from its own camera, or not. */
+export const videoView = signal<"beside" | "over" | "off">("beside");
+export const videoStrength = signal(0.5);
+
 export const models = signal<readonly Model[]>([]);
 /** What can be learned and read here, plugins included. */
 /** A table to fill in for each kind of constraint, those of plugins among them. */

@@ -360,7 +360,7 @@ function takeIn(message: ServerMessage): void {
       askedFrame = { seq: 0, frame: 0 };
       break;
     case "anotherBody":
-      state.notify(`${message.name} has another body, and the motion here would be cleared.`, "info", {
+      state.notify(`The motion cannot be carried onto ${message.name}: ${message.words}`, "info", {
         label: "Clear it",
         take: () => say({ type: "chooseModel", model: message.model, clear: true }),
       });

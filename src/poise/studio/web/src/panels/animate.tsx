@@ -10,6 +10,7 @@ import { Library } from "./library";
 import { PropsSection } from "./props";
 import { StyleSpace } from "./style_space";
 import { PickFiles, Section } from "./ui";
+import { VideoSection } from "./video";
 
 export function AnimatePanel(): JSX.Element {
   const timeline = state.scene.value?.timeline;
@@ -38,6 +39,7 @@ export function AnimatePanel(): JSX.Element {
           onFiles={(files) => files.slice(0, 1).forEach((file) => void openOnto(file))}
         />
       </Section>
+      <VideoSection />
       <HandleList />
       <HandsSection />
       <Library />

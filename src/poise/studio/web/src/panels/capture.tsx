@@ -9,6 +9,7 @@ import { say } from "../studio";
 import type { TakeData } from "../take";
 import { Live } from "./live";
 import { Button, PickFiles, Section } from "./ui";
+import { VideoSection } from "./video";
 import { Webcam, webcam } from "./webcam";
 
 const HIDE_SECONDS = 0.5;
@@ -45,6 +46,7 @@ export function CapturePanel(): JSX.Element {
           )}
         </div>
       </Section>
+      <VideoSection />
       <Webcam />
       {webcam.value === null && <Live key={take ? "beside a take" : "alone"} closed={take !== null} />}
       {take && <Markers take={take} />}

@@ -73,7 +73,8 @@ export function Webcam(): JSX.Element {
 }
 
 async function start(): Promise<void> {
-  const model = state.models.value.find(({ kind }) => kind === "universal") ?? state.model.value;
+  const own = state.model.value; // a character keeps its body
+  const model = own?.kind === "universal" ? own : state.models.value.find(({ kind }) => kind === "universal");
   trouble.value = navigator.mediaDevices ? "" : NOT_HERE;
   if (trouble.value || !model) return;
   try {

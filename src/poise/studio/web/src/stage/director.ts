@@ -5,6 +5,7 @@ import { others, pointedKind } from "../advice";
 import { ahead, bodyIsShown, clock, frame, shownJoints } from "../shown";
 import * as state from "../state";
 import * as view from "../view";
+import { showsVideo } from "../panels/video";
 import { listen } from "../studio";
 import { palette } from "../theme";
 import { Easing } from "./easing";
@@ -65,6 +66,7 @@ export class Director {
     effect(() => this.turnForPhoto(state.workspace.value === "photo"));
     effect(() => this.stage.props.show(state.props.value));
     effect(() => this.stage.props.seek(frame.value / clock.value.fps));
+    effect(() => this.stage.film(showsVideo("over") ? (state.scene.value?.video ?? null) : null));
     effect(() => this.stage.setFlat(view.flat.value));
     effect(() => this.stage.setNavigation(view.navigation.value));
     effect(() => this.showSkins());

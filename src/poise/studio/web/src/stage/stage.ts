@@ -18,7 +18,7 @@ import {
 import { RoomEnvironment } from "three/examples/jsm/environments/RoomEnvironment.js";
 import { OrbitControls } from "three/examples/jsm/controls/OrbitControls.js";
 import { type Vec2, type Vec3, jointPosition } from "../arrays";
-import type { BodyShown } from "../messages";
+import type { BodyShown, Video } from "../messages";
 import { notify } from "../state";
 import type { Palette } from "../palettes";
 import { Figure, GhostFigure, Shape, solidMaterial } from "./body";
@@ -67,6 +67,8 @@ export class Stage {
   private waiting = false;
   private readonly pace = new Pace((share) => this.draw(share));
   private readonly watching = new ResizeObserver(() => this.resize());
+  private filmed: Video | null = null;
+  private unfilmed = { position: new Vector3(), lens: {} };
   private followed = false;
   private navigation: Navigation = "poise";
 
@@ -221,7 +223,7 @@ export class Stage {
 
   /** Parallel lines stay parallel, or meet as the eye sees them; what is looked at keeps its size. */
   setFlat(flat: boolean): void {
-    if (flat === this.isFlat) return;
+    if (flat === this.isFlat || this.filmed) return;
     const away = this.camera.position.clone().sub(this.controls.target);
     const before = this.lengthening;
     this.camera.fov = flat ? FLAT_LENS : LENS;
@@ -232,6 +234,38 @@ export class Stage {
     this.camera.updateProjectionMatrix();
     this.camera.position.copy(this.controls.target).add(away.setLength(distance));
     this.settle();
+  }
+
+  /** The body as the camera of a video sees it, which then does not move; null: as before. */
+  film(video: Video | null): void {
+    if (video === this.filmed || (!video && !this.filmed)) return;
+    const { position, fov, near, far } = this.camera;
+    if (!this.filmed) this.unfilmed = { position: position.clone(), lens: { fov, near, far } };
+    this.filmed = video;
+    this.controls.enableRotate = this.controls.enablePan = this.controls.enableZoom = !video;
+    if (video) {
+      const [w, x, y, z] = video.rotation;
+      this.camera.position.set(...video.position);
+      this.camera.quaternion.set(x, y, z, w);
+      this.widen();
+    } else {
+      Object.assign(this.camera, this.unfilmed.lens);
+      this.camera.position.copy(this.unfilmed.position);
+      this.camera.updateProjectionMatrix();
+      this.settle();
+    }
+  }
+
+  /** The video is as large as fits on the stage: so is what its camera sees. */
+  private widen(): void {
+    if (!this.filmed) return;
+    const [width, height] = this.filmed.size;
+    const larger = Math.max(1, width / height / this.camera.aspect);
+    const half = Math.tan((this.filmed.fov * Math.PI) / 360) * larger;
+    Object.assign(this.camera, { fov: (360 / Math.PI) * Math.atan(half), near: 0.05, far: 100 });
+    this.camera.updateProjectionMatrix();
+    this.camera.updateMatrixWorld();
+    this.invalidate();
   }
 
   setNavigation(navigation: Navigation): void {
@@ -252,6 +286,7 @@ export class Stage {
 
   /** The camera goes along once the body has walked a step away from its middle. */
   keepInView([x, , z]: Vec3): void {
+    if (this.filmed) return;
     const away = new Vector3(x - this.controls.target.x, 0, z - this.controls.target.z);
     const excess = away.length() - LEASH;
     if (excess > 0) this.shift(away.setLength(excess));
@@ -259,7 +294,7 @@ export class Stage {
 
   /** The camera stands elsewhere: what is asked of it before the next drawing is true already. */
   private settle(): void {
-    this.controls.update();
+    if (!this.filmed) this.controls.update();
     this.camera.updateMatrixWorld();
     this.invalidate();
   }
@@ -366,6 +401,7 @@ export class Stage {
     this.paper.height = height * ratio;
     this.camera.aspect = width / height;
     this.camera.updateProjectionMatrix();
+    this.widen();
     this.draw();
   }
 
