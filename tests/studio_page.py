@@ -87,6 +87,7 @@ class StudioPage:
         self.page = page
         self.problems: list[str] = []
         self.strangers: list[str] = []
+        page.set_default_timeout(1000 * PATIENCE)
         page.on("pageerror", lambda error: self.problems.append(str(error)))
         page.on("console", lambda said: self.problems.append(said.text) if said.type == "error" else None)
         page.on("request", lambda request: self._meet(request.url, address))

@@ -90,15 +90,14 @@ class Jobs:
         return _progress(task, words, 0.0)
 
     def start_newest(self, task: str, words: str, work: Work) -> None:
-        """Start a task, or replace the running one of its kind."""
+        """Start a task, or replace the running one of its kind; one without words shows no progress."""
         with self._session.lock:
             if task in self._running:
                 self._next[task] = _Job(task, words, work)
             else:
                 self._begin(_Job(task, words, work))
-                self._session.post(
-                    _progress(task, words, 0.0)
-                )  # before the answer: the page knows what follows
+                if words:  # before the answer: the page knows what follows
+                    self._session.post(_progress(task, words, 0.0))
 
     def cancel(self, task: str) -> None:
         """Stop a task at its next report; its results so far are kept."""
@@ -141,7 +140,7 @@ class Jobs:
             waiting = self._next.pop(job.task, None)
             if waiting is not None:
                 self._begin(waiting)
-            else:
+            elif job.words:
                 self._session.post(_progress(job.task, job.words, 1.0, curve=curve))
             self._session.post(*answer)
 

@@ -38,6 +38,7 @@ from poise.studio.state import Placed, State
 from poise.studio.uploads import Upload, Uploads
 
 PIECE = 600  # frames of a motion per message
+PREVIEW = "preview"
 OWN_GESTURE = -1  # of an edit and its keys, where the page names none
 _LOG = logging.getLogger("poise.studio")
 
@@ -84,6 +85,7 @@ class Session:
         self.backlog: Callable[[], int] = lambda: 0  # unsent bytes
         self._seq, self.closed = -1, False
         self._gesture: int | None = None  # of the message that is being answered
+        self._previewed: State | None = None  # whose frames the page shows during a drag
         self._stepped: int | None = None  # the gesture that made the last step of undo
         self.restorers: list[Callable[[State], Answer]] = []
         self.on_pose: list[Callable[[State], None]] = []
@@ -142,9 +144,28 @@ class Session:
                 raise InvalidValueError(f"the studio cannot {type(message).__struct_config__.tag} yet")
             self._gesture = getattr(message, "gesture", None)
             try:
-                return handler(message)
+                answer = handler(message)
             finally:
                 self._gesture = None
+            ease = getattr(message, "ease", None)
+            if ease is not None and not getattr(message, "last", True) and self.state.is_posed:
+                self.jobs.start_newest(PREVIEW, "", partial(self._preview, ease))
+            return answer
+
+    def _preview(self, ease: int, _: Report) -> Done:
+        """Show the frames between the keys as they will be when the hand lets go where it is now."""
+        with self.lock:
+            state, begun = self.state, self.history.now
+        if state is begun:
+            return Done(list)
+        ahead = pose_to_pose.keyed(state, begun, ease)
+        with self.lock:
+            if self.history.now is begun and self.state is not begun:  # else it is over
+                first, end = differing_frames(self._previewed or begun, ahead)
+                self._previewed = ahead
+                if end > first:
+                    self.post(motion_range(ahead, first, end, seq=self.seq, fine=False))
+        return Done(list)
 
     def post(self, *said: ServerMessage) -> None:
         """Send messages unprompted, if a page is connected."""
@@ -294,6 +315,9 @@ class Session:
         motion = self.motion
         if motion is None:
             return []
+        if before is not None and self._previewed is not None:
+            before = self._previewed
+        self._previewed = None
         first, end = differing_frames(before, self.state)
         layers = self.state.layers
 

@@ -44,7 +44,8 @@ class RemoveHandle(FromPage):
 class Drag(FromPage):
     """Move a handle (or `look-at`), turn it, or both; the handles of `along` move by the same distance.
 
-    At the `last`, `ease` keys the pose, as part of the same step.
+    At the `last`, `ease` keys the pose, as part of the same step; before it, the frames between whole poses are shown
+    as they would be.
     """
 
     seq: Seq

@@ -834,7 +834,7 @@ export interface LooksLike {
   model: string | null;
 }
 
-/** The chosen model has another body, onto which the motion cannot be carried, and why; using it would clear that. */
+/** The chosen model has another body, and the motion cannot be carried onto it, in words why. */
 export interface AnotherBody {
   type: "anotherBody";
   model: string;

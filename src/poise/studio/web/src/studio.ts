@@ -78,7 +78,7 @@ function numbered(value: SceneHandle | Prop): number {
 }
 
 export function putHandle(handle: SceneHandle, keyed = false): void {
-  edit({ type: "putHandle", handle, seq: numbered(handle), ease: keyed ? keyEase(true) : null, gesture });
+  edit({ type: "putHandle", handle, seq: numbered(handle), ease: keyed ? keyEase() : null, gesture });
 }
 
 /** A handle on a joint, a palm, fingertips or a sole; it stays where the body has that now. */
@@ -115,7 +115,7 @@ export function drag(handle: string, target: { position?: Vec3; rotation?: Quat 
   state.ghostOf.value = null;
   const along = target.position ? alongWith(handle) : [];
   stream(`drag ${handle}`, last, () =>
-    say({ type: "drag", seq: nextSeq(), handle, ...target, along, last, ease: keyEase(last), gesture }),
+    say({ type: "drag", seq: nextSeq(), handle, ...target, along, last, ease: keyEase(), gesture }),
   );
 }
 
@@ -127,14 +127,13 @@ export function alongWith(handle: string): string[] {
   return state.handles.value.filter(({ id }) => ids.has(id)).map(({ id }) => id);
 }
 
-/** Over how many frames what was done by hand is keyed; null where nothing is. */
-export const keyEase = (last: boolean, keyed = state.isKeying.value): number | null =>
-  last && keyed ? state.ease.value : null;
+/** Over how many frames what is done by hand is keyed when the hand lets go; null where nothing is. */
+export const keyEase = (keyed = state.isKeying.value): number | null => (keyed ? state.ease.value : null);
 
 export function turnJoints(joints: readonly string[], turn: Quat, last: boolean, keyed = state.isKeying.value): void {
   state.ghostOf.value = null;
   stream("turn", last, () =>
-    say({ type: "turnJoints", seq: nextSeq(), joints: [...joints], turn, last, ease: keyEase(last, keyed) }),
+    say({ type: "turnJoints", seq: nextSeq(), joints: [...joints], turn, last, ease: keyEase(keyed) }),
   );
 }
 
@@ -142,7 +141,7 @@ export function applyPose(pose: string, share: number, mirrored: boolean, last: 
   state.ghostOf.value = null;
   const joints = state.onlySelected.value ? [...state.selectedJoints.value] : [];
   stream("pose", last, () =>
-    say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: keyEase(last) }),
+    say({ type: "takePose", seq: nextSeq(), pose, share, mirrored, joints, last, ease: keyEase() }),
   );
 }
 
@@ -151,7 +150,7 @@ export function putProp(prop: Prop, last: boolean): void {
   state.draggedProp.value = last ? null : prop;
   const step = gesture ?? line.nextSeq();
   stream(`prop ${prop.id}`, last, () =>
-    say({ type: "putProp", seq: numbered(prop), prop, last, ease: keyEase(last), gesture: step }),
+    say({ type: "putProp", seq: numbered(prop), prop, last, ease: keyEase(), gesture: step }),
   );
 }
 
@@ -174,10 +173,10 @@ export function paste(mirrored: boolean): void {
 
 export const setFeet = (feet: Scene["feet"]): void => edit({ type: "setFeet", feet });
 export const setBearing = (bearing: Bearing): void => edit({ type: "setBearing", bearing });
-export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target, ease: keyEase(true) });
-export const setHands = (hands: Hands): void => edit({ type: "setHands", hands, ease: keyEase(true) });
+export const setLookAt = (target: Vec3 | null): void => edit({ type: "setLookAt", target, ease: keyEase() });
+export const setHands = (hands: Hands): void => edit({ type: "setHands", hands, ease: keyEase() });
 export const setConstraints = (text: string): void => edit({ type: "setConstraints", text });
-export const mirror = (): void => edit({ type: "mirror", ease: keyEase(true) });
+export const mirror = (): void => edit({ type: "mirror", ease: keyEase() });
 export const undo = (): void => edit({ type: "undo" });
 export const redo = (): void => edit({ type: "redo" });
 export const reset = (): void => edit({ type: "reset" });
@@ -190,7 +189,7 @@ export function dragLatent(point: Vec2, last: boolean): void {
   const hold = state.holdHandles.value;
   state.latentPlace.value = point; // until the pose that answers knows better
   state.ghostOf.value = null;
-  stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last, ease: keyEase(last) }));
+  stream("latent", last, () => say({ type: "dragLatent", seq: nextSeq(), point, hold, last, ease: keyEase() }));
 }
 
 export function hoverLatent(point: Vec2): void {

@@ -46,7 +46,7 @@ function Kinds({ shares }: { readonly shares: readonly number[] }): JSX.Element 
           title="Take this kind of pose"
           onPointerEnter={() => (pointedKind.value = number)}
           onPointerLeave={() => (pointedKind.value = null)}
-          onClick={() => say({ type: "takeKind", number, ease: keyEase(true) })}
+          onClick={() => say({ type: "takeKind", number, ease: keyEase() })}
         >
           {Math.round(100 * share)} %
         </button>

@@ -62,11 +62,11 @@ export function ModelSwitch(): JSX.Element {
   );
 }
 
-/** Kinds of models that plugins bring. */
+/** Kinds of models that plugins bring, once there is one. */
 function others(): Use[] {
   const known = new Set(USES.flatMap(({ kinds }) => kinds));
   return state.learnable.value
-    .filter(({ kind }) => !known.has(kind))
+    .filter(({ kind }) => !known.has(kind) && state.models.value.some((model) => model.kind === kind))
     .map(({ kind, about }) => ({ kinds: [kind], label: titled(kind), hint: titled(about) }));
 }
 

@@ -3,6 +3,7 @@ import {
   Color,
   DirectionalLight,
   HemisphereLight,
+  LightProbe,
   NeutralToneMapping,
   PCFShadowMap,
   PMREMGenerator,
@@ -11,6 +12,7 @@ import {
   Scene,
   SRGBColorSpace,
   TOUCH,
+  type Texture,
   Vector2,
   Vector3,
   WebGLRenderer,
@@ -35,6 +37,9 @@ const SHADOW_MAP = 1024;
 const HOME = new Vector3(0, 0.86, 0);
 const LEASH = 0.6; // metres
 const HOME_DISTANCE = 4.3;
+/** The light of three's RoomEnvironment as spherical harmonics (Ramamoorthi and Hanrahan 2001); it is grey. */
+const ROOM = [3.722, 1.75, 1.589, 0.214, 0.137, 1.021, 1.267, -0.282, -0.672];
+const SURROUNDINGS = 0.25; // strength of their light
 const LENS = 32; // degrees
 const FLAT_LENS = 0.6; // so narrow, and from so far away, that there is no perspective to be seen
 const NEAREST = 0.6; // metres from what is looked at
@@ -55,6 +60,8 @@ export class Stage {
   private readonly ground = new Ground();
   readonly props = new Props(() => this.invalidate());
   private readonly sun = new DirectionalLight(0xfff4e6, 2.6);
+  private readonly probe = new LightProbe(undefined, SURROUNDINGS);
+  private surroundings: Texture | null = null;
   private readonly sky = new HemisphereLight(0xffffff, 0x8d8a84, 0.55);
   private shape: Shape | null = null;
   private figure: Figure | null = null;
@@ -104,6 +111,7 @@ export class Stage {
     this.figure?.dispose();
     this.character?.dispose();
     this.character = this.posed = null;
+    this.surround(false);
     this.body = body;
     this.ghosts.forEach((ghost) => ghost.dispose());
     this.ghosts.clear();
@@ -127,6 +135,7 @@ export class Stage {
       return;
     }
     this.character = character;
+    this.surround(true);
     this.scene.add(character.group);
     if (this.posed) this.setPose(this.posed);
   }
@@ -432,9 +441,19 @@ export class Stage {
     const rim = new DirectionalLight(0xdfeaff, 0.8);
     rim.position.set(-3, 2.4, -3);
     this.scene.add(this.sky, sun, sun.target, rim);
-    const surroundings = new PMREMGenerator(this.renderer);
-    this.scene.environment = surroundings.fromScene(new RoomEnvironment(), 0.04).texture;
-    this.scene.environmentIntensity = 0.25;
-    surroundings.dispose();
+    this.probe.sh.coefficients.forEach((each, number) => each.setScalar(ROOM[number]!));
+    this.scene.add(this.probe);
+    this.scene.environmentIntensity = SURROUNDINGS;
+  }
+
+  /** Metal mirrors its surroundings, which takes seconds to prepare without a graphics card: only for characters. */
+  private surround(mirrored: boolean): void {
+    if (mirrored && !this.surroundings) {
+      const generator = new PMREMGenerator(this.renderer);
+      this.surroundings = generator.fromScene(new RoomEnvironment(), 0.04).texture;
+      generator.dispose();
+    }
+    this.scene.environment = mirrored ? this.surroundings : null;
+    this.probe.intensity = mirrored ? 0 : SURROUNDINGS;
   }
 }
