@@ -20,18 +20,21 @@ from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.priors.prior import Prior
 from poise.priors.terms import Unknowns
+from poise.skeleton.measure import length_between
 from poise.skeleton.pose_space import Handle, Handles
-from poise.solvers.constraints import Position, Projection
+from poise.skeleton.roles import SIDES
+from poise.solvers.constraints import Constraint, Distance, Position, Projection
 from poise.solvers.problem import Problem
 from poise.solvers.sequence import PosePriors, Rows, SequenceSolver, Smoothness
 from poise.solvers.solution import MotionSolution, Solution, Status
 from poise.types import Array, Progress
-from poise.vision.people.person import NAMES
+from poise.vision.people.person import INDEX, NAMES
 from poise.vision.people.watched import LEAST_SEEN, WatchedPerson
 
 ROUNDS, SETTLED = 28, 1e-3  # most rounds, and nats per frame: feet that have just landed gain little
 ASKED_EVERY = 4  # rounds between evaluations of the prior
 CONTACTS = range(4, 16)  # rounds in which contacts are detected; later ones are only added
+STRAIGHT = 0.998  # of a leg's length, from hip to ankle, in a stand
 FEWEST_FRAMES = 3  # shortest visible contact
 
 
@@ -43,6 +46,7 @@ class Trust:
     outlier: float = 2.5  # standard deviations at which a pixel has half weight
     shape: float = 0.12  # metres
     memory: float = 0.1  # seconds: correlation time of a detector's errors
+    straight: float = 0.01  # metres: how much shorter a leg is than a straight one, seen by one camera
     standing: float = 0.004  # metres: movement of a standing foot
     floor: float = 0.01  # metres: height of standing feet above the floor
     smoothness: Smoothness = field(default_factory=lambda: Smoothness(turning=25.0, moving=4.0))
@@ -150,6 +154,27 @@ class StandingFeet(Rows):
         self.variances[:] = np.where(free, np.inf, self._sure).reshape(len(places), 12)
 
 
+class StraightLegs(Rows):
+    """Legs are straight unless the picture says otherwise: one camera hardly tells a bent knee from a straight one.
+
+    A knee bent by 30 degrees towards the camera shortens a leg by 3 %, as much as a landmark is off. A leg counts less
+    the farther its knee is beside the line from hip to ankle, and if it is clearly shorter in the picture.
+    """
+
+    def __init__(self, prior: Prior, person: WatchedPerson, trust: Trust) -> None:
+        skeleton, rows, beside = prior.space.skeleton, list[Constraint](), list[Array]()
+        for side in SIDES:
+            top, end = f"{side}_thigh", f"{side}_foot"
+            rows.append(Distance(top, end, STRAIGHT * length_between(skeleton, top, end)))
+            hip, knee, ankle = (person.pixels[:, 0, INDEX[f"{side}_{at}"]] for at in ("hip", "knee", "ankle"))
+            (x, y), (own_x, own_y) = (ankle - hip).T, (knee - hip).T
+            beside.append(np.abs(x * own_y - y * own_x) / np.maximum(np.hypot(x, y), 1.0))
+        super().__init__(Problem(prior.space, rows), len(person), outlier=trust.outlier)
+        sure = trust.pixels * person.sides[:, 0, None]
+        seen = np.nan_to_num(np.stack(beside, axis=1)) / (trust.held(person.fps) * sure)
+        self.variances[:] = (trust.held(person.fps) * trust.straight) ** 2 * (1.0 + seen**2)
+
+
 def priors_of(prior: Prior, frames: int, *, every: int = ASKED_EVERY) -> PosePriors:
     """The prior at every frame, which predicts from no handle."""
     none = Handles(np.empty(0, np.int64), np.empty((0, 3)))
@@ -172,6 +197,7 @@ def solve_person(
     if shapes is not None:
         rows.append(form := Shapes(prior, handles, looser, len(person), trust))
         form.aim(person, shapes)
+        rows.append(StraightLegs(prior, person, trust))
     smooth = trust.smoothness.term(prior.space.freedoms, person.fps)
     solver = SequenceSolver(prior.space, [*rows, priors_of(prior, len(person)), smooth], limits=prior.limits)
     found, rounds = solver.solve(

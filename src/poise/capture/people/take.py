@@ -37,6 +37,8 @@ _LIMBS = {
 SOLE, ON_FLOOR = 0.03, 0.05  # metres: height of the landmarks of standing feet, and its standard deviation
 USUAL_SIZE = 0.1  # relative standard deviation of sizes
 OTHER_FLOOR = 0.5  # the same, beyond which the floor is not at zero
+EXTENDED, STRAIGHTEST = 75.0, 0.995  # percentile of a take in which legs are straightest; their extent there
+BENT, NEARLY = 0.78, 0.85  # of a leg's length: extents at which legs are bent, and straight but for errors
 _ROUNDS = 4
 GUESSED = 0.25  # share of unusual proportions that is believed with one camera
 ROUGH = 0.05  # metres: tolerance of the initial guess to rough positions
@@ -86,6 +88,25 @@ def fitted_body(
             factors[joints] = wanted[part] / lengths[part]
         skeleton = skeleton.with_offsets(skeleton.offsets * factors[:, None])
     return skeleton
+
+
+def straightening(skeleton: Skeleton, shapes: Float[Array, "frames 33 3"]) -> float:
+    """The factor on a body's size with which its legs are straight when the person's are straightest.
+
+    Errors in depth lengthen the bones of a shape more than the way from hip to ankle, and a body with legs too long
+    would squat. Legs that are far from straight in the whole take say nothing.
+    """
+    at = {
+        name: shapes[:, INDEX[name]]
+        for name in (f"{side}_{end}" for side in SIDES for end in ("hip", "ankle"))
+    }
+    reach = np.stack([np.linalg.norm(at[f"{side}_hip"] - at[f"{side}_ankle"], axis=1) for side in SIDES])
+    if not np.isfinite(reach).any():
+        return 1.0
+    lengths = _own_lengths(skeleton)
+    seen = float(np.nanpercentile(reach, EXTENDED)) / (lengths["thigh"] + lengths["shin"])
+    surely = float(np.clip((seen - BENT) / (NEARLY - BENT), 0.0, 1.0))
+    return 1.0 + surely * (seen / STRAIGHTEST - 1.0)
 
 
 def size_on_floor(camera: Camera, places: Float[Array, "frames 33 3"]) -> float:
@@ -140,6 +161,12 @@ def capture_person(
         skeleton = skeleton.scaled((height or guessed.height) / skeleton.height)
     if height is not None and shapes is not None:
         places, shapes = (_at_size(person, one, height / guessed.height) for one in (places, shapes))
+    if shapes is not None:
+        factor = straightening(skeleton, shapes)
+        if height is None:
+            skeleton = skeleton.scaled(factor)
+        else:
+            places, shapes = (_at_size(person, one, 1.0 / factor) for one in (places, shapes))
     body = prior.on_body(skeleton)
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
