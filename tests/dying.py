@@ -5,6 +5,8 @@ import signal
 import time
 from pathlib import Path
 
+import numpy as np
+
 from poise.errors import PoiseError
 
 
@@ -35,3 +37,14 @@ def note_and_wait(task: tuple[str, int]) -> int:
     (Path(task[0]) / str(os.getpid())).touch()
     time.sleep(60.0)
     return task[1]
+
+
+def faults_of_arrays(_number: int) -> int:
+    """The page faults of a hundred arrays of a megabyte, made and freed one after the other."""
+    import resource
+
+    np.ones(2**17)
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(100):
+        np.ones(2**17)
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before

@@ -13,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from dying import always_die, die_once, refuse_three
+from dying import always_die, die_once, faults_of_arrays, refuse_three
 from poise.engine import Engine
 from poise.errors import ParseError, PoiseError
 from poise.evaluation.searches import graph_of
@@ -241,6 +241,23 @@ def test_a_build_on_a_cluster_with_a_worker_killed_midway(cluster, many, tmp_pat
     built = build(tmp_path / "library", [many], engine=engine, progress=progress)
     assert (len(built.added), built.refused) == (12, {})
     shutil.rmtree(tmp_path / "library")
+
+
+@pytest.mark.slow
+def test_an_item_that_kills_every_worker_of_a_cluster_is_lost_alone(cluster, tmp_path):
+    engine = Engine(scheduler=cluster.scheduler_address)
+    found = {done.number: done for done in engine.each(always_die, items(tmp_path))}
+    assert {number for number, done in found.items() if done.lost} == {3}
+    assert found[3].lost == "every worker that ran it died"
+    with pytest.raises(PoiseError, match="item 4 of 6 was lost: every worker that ran it died"):
+        engine.map(always_die, items(tmp_path))
+
+
+@pytest.mark.slow
+def test_workers_keep_freed_memory(cluster):
+    """Dask's workers give freed memory back at once; each array then costs page faults again."""
+    engine = Engine(scheduler=cluster.scheduler_address)
+    assert max(engine.map(faults_of_arrays, [0, 1])) < 2000
 
 
 @pytest.mark.slow

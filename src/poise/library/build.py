@@ -98,7 +98,8 @@ def build(
         if tasks:
             if library.catalogue.canonical is None:
                 library.catalogue.canonical = _canonical(skeleton, tasks, recipe, built)
-            ready = [replace(task, canonical=library.catalogue.canonical) for task in tasks]
+            canonical = library.catalogue.canonical
+            ready = [replace(task, canonical=canonical) for task in tasks]
             frames = {clip.frames_sha256: clip.name for clip in library.sound}
             for count, done in enumerate(engine.each(_converted, ready), start=1):
                 _take_in(

@@ -10,7 +10,7 @@ import re
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, fields
+from dataclasses import dataclass, fields
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -107,8 +107,7 @@ class Catalogue:
 
     def add(self, clip: Clip, skeleton: Skeleton) -> None:
         """Add a clip whose shard is on disk; replace one of the same name, and clear an earlier refusal."""
-        cells = asdict(clip).items()
-        values = tuple(json.dumps(value) if name in _AS_JSON else value for name, value in cells)
+        values = tuple(json.dumps(value) if name in _AS_JSON else value for name, value in vars(clip).items())
         marks = ", ".join("?" * len(_COLUMNS))
         self._change(
             ("INSERT OR IGNORE INTO skeletons VALUES (?, ?)", [(clip.skeleton, skeleton_text(skeleton))]),

@@ -120,22 +120,31 @@ def common_space(motions: Iterable[Motion], frames: int) -> PoseSpace:
     for motion in motions:
         skeleton = skeleton or motion.skeleton
         first = motion.rotations[0] if first is None else first
-        angles = rotations.geodesic_distance(motion.rotations, first).max(axis=0)
-        turned = angles if turned is None else np.maximum(turned, angles)
+        turned = np.zeros(len(skeleton), dtype=bool) if turned is None else turned
+        angles = rotations.geodesic_distance(motion.rotations[:, ~turned], first[~turned])
+        turned[~turned] = angles.max(axis=0) > STILL_ANGLE
         samples.append(motion.rotations[::stride])
     if skeleton is None or turned is None:
         raise InvalidValueError("the library has no clips, so it has no poses")
     references = rotations.mean(np.concatenate(samples))
     references[0] = rotations.IDENTITY
-    return PoseSpace(skeleton, references=references, moving=turned > STILL_ANGLE)
+    return PoseSpace(skeleton, references=references, moving=turned)
 
 
-def write_poses(path: Path, motions: Callable[[], Iterator[Motion]], *, header: Mapping[str, Any]) -> str:
+def write_poses(
+    path: Path, motions: Callable[[], Iterator[Motion]], *, frames: int, header: Mapping[str, Any]
+) -> str:
     """Write the frames of many clips to one file, one clip in memory at a time; return the file's SHA-256."""
-    clips = [(motion.name, motion.fps, len(motion)) for motion in motions()]
+    clips = list[tuple[str, float, int]]()
+
+    def noted() -> Iterator[Motion]:
+        for motion in motions():
+            clips.append((motion.name, motion.fps, len(motion)))
+            yield motion
+
+    space = common_space(noted(), frames)
     lengths = [length for _, _, length in clips]
     frames, kind, roots = sum(lengths), np.dtype(np.float32), list[Array]()
-    space = common_space(motions(), frames)
 
     def maps() -> Iterator[Array]:
         for q in _vectors(space, motions()):

@@ -88,11 +88,11 @@ _CLIP = Schema(
 )
 
 
-def read_clip(path: Path, skeleton: Skeleton, prefix: str = "") -> Motion:
+def read_clip(path: Path, skeleton: Skeleton, prefix: str = "", *, name: str = "") -> Motion:
     """The clip on its own skeleton, or with the prefix CANONICAL on that one."""
     arrays, header = map_tensors(path)
-    own = {name: arrays.get(f"{prefix}{name}", arrays.get(name)) for name in ("root_positions", "rotations")}
-    known = {name: array for name, array in own.items() if array is not None}
+    own = {key: arrays.get(f"{prefix}{key}", arrays.get(key)) for key in ("root_positions", "rotations")}
+    known = {key: array for key, array in own.items() if array is not None}
     try:
         _CLIP.checked_header(header)
         found = _CLIP.checked_arrays(known, header, {"turning": int((~skeleton.is_end_site).sum())})
@@ -101,4 +101,4 @@ def read_clip(path: Path, skeleton: Skeleton, prefix: str = "") -> Motion:
     places = np.asarray(found["root_positions"], dtype=np.float64)
     whole = np.tile(rotations.IDENTITY, (len(places), len(skeleton), 1))
     whole[:, ~skeleton.is_end_site] = rotations.normalize(found["rotations"])
-    return Motion(skeleton, float(header["fps"]), places, whole)
+    return Motion(skeleton, float(header["fps"]), places, whole, name)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property, partial
 from hashlib import sha256
 from pathlib import Path
@@ -94,8 +94,7 @@ class Library:
     def motion(self, name: str) -> Motion:
         """A clip as it was recorded, on its own skeleton."""
         clip = self.catalogue.clip(name)
-        motion = read_clip(self.folder / clip.shard, self.catalogue.skeleton(clip.skeleton))
-        return replace(motion, name=clip.name)
+        return read_clip(self.folder / clip.shard, self.catalogue.skeleton(clip.skeleton), name=clip.name)
 
     def canonical_motion(self, name: str) -> Motion:
         """A clip on the canonical skeleton."""
@@ -141,7 +140,8 @@ class Library:
             raise ParseError("all of its clips are damaged; build it again", path=self.folder)
         header, skeleton = {"clips": _fingerprint(sound)}, self.skeleton
         motions = partial(map, lambda clip: self._canonical(clip, skeleton), sound)
-        digest = write_poses(self._poses_file, motions, header=header)
+        frames = sum(clip.frames for clip in sound)
+        digest = write_poses(self._poses_file, motions, frames=frames, header=header)
         self.catalogue.poses_sha256 = digest
 
     @property
@@ -217,7 +217,7 @@ class Library:
         return self.folder / POSES_FILE
 
     def _canonical(self, clip: Clip, skeleton: Skeleton) -> Motion:
-        return replace(read_clip(self.folder / clip.shard, skeleton, CANONICAL), name=clip.name)
+        return read_clip(self.folder / clip.shard, skeleton, CANONICAL, name=clip.name)
 
     def _is_current(self) -> bool:
         try:

@@ -70,6 +70,7 @@ def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             fields = checked_depth(json.loads(file.read(length)))
         except (ValueError, RecursionError, InvalidValueError) as error:
             raise ParseError(f"a safetensors file with a damaged header: {error}", path=path) from error
+        whole = np.memmap(file, np.uint8, "r")
     if not isinstance(fields, dict):
         raise ParseError("a safetensors file with a damaged header", path=path)
     arrays: dict[str, Array] = {}
@@ -81,10 +82,7 @@ def map_tensors(path: Path) -> tuple[dict[str, Array], dict[str, Any]]:
             fits = 0 <= first <= end <= size and end - first == math.prod(shape) * kind.itemsize
             if not fits or min(shape, default=1) < 0:
                 raise ValueError(f"{size} bytes; expected {end}")
-            empty = end == first
-            arrays[name] = (
-                np.empty(shape, kind) if empty else np.asarray(np.memmap(path, kind, "r", first, shape))
-            )
+            arrays[name] = np.asarray(whole[first:end].view(kind).reshape(shape))
     except (KeyError, TypeError, ValueError, AttributeError, OverflowError, RecursionError) as error:
         raise ParseError(f"not a library file, or damaged: {error}", path=path) from error
     if not isinstance(header, dict):
