@@ -94,6 +94,7 @@ def test_the_report_is_drawn(capture: Capture, tmp_path: Path) -> None:
 
     with Image.open(save_report(capture, tmp_path / "report.png")) as picture:
         assert picture.width == 1800
+        assert picture.height > 1000
         assert len(picture.resize((90, 60)).getcolors(90 * 60) or ()) > 50
 
 
@@ -236,6 +237,14 @@ def test_a_take_without_known_labels_is_matched_by_geometry(complete: Markers) -
     assert _right(take, complete, order) >= 31
     assert "markers by geometry" in take.matched[0]
     assert any(line.startswith("on Head: M") for line in take.matched)
+    named = {f"M{k}": complete.labels[number] for k, number in enumerate(order)}
+    claims = [
+        (named[label][1:], named[reason.rpartition(" ")[2]][1:])
+        for label, reason in take.reasons.items()
+        if "mirrors" in reason
+    ]
+    assert len(claims) >= 20
+    assert all(one == other for one, other in claims)
     assert solve(take).rms < 0.01
 
 

@@ -47,6 +47,21 @@ def test_fill_writes_a_take_and_a_report(
     assert report.stat().st_size > 10_000
 
 
+def test_match_draws_where_the_markers_are(
+    take: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from PIL import Image
+
+    assert main(["markers", "match", str(take), "-o", str(tmp_path / "match.png")]) == 0
+    out, err = capsys.readouterr()
+    assert "41 of 41 markers by name" in err
+    assert "match.png: 41 markers on a body of 1." in out
+    with Image.open(tmp_path / "match.png") as picture:
+        assert len(picture.resize((90, 30)).getcolors(90 * 30) or ()) > 50
+    assert main(["markers", "match", str(take), "-o", str(tmp_path / "match.bvh")]) == 2
+    assert "no picture format for the extension '.bvh'" in capsys.readouterr().err
+
+
 def test_a_wrong_unit_is_one_line(take: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["markers", "solve", str(take), "--units", "m", "-o", str(tmp_path / "x.bvh")]) == 2
     error = capsys.readouterr().err.strip().splitlines()[-1]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from jaxtyping import Bool, Float
@@ -39,9 +39,12 @@ from poise.priors.broad import BroadPrior
 from poise.priors.prior import Prior
 from poise.priors.style.prior import StylePrior
 from poise.skeleton.pose_space import PoseSpace
-from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.skeleton import Pose, Skeleton
 from poise.solvers.solution import MotionSolution
 from poise.types import Array, NamedProgress, ShareProgress
+
+if TYPE_CHECKING:
+    from PIL import Image
 
 Learner = Callable[[Sequence[Motion]], Prior]
 
@@ -55,6 +58,7 @@ LONGEST_CHECK = 3.0  # ... for at most this many seconds ...
 RUN_UP = 10  # ... after this many frames in which all is seen
 SHORT = 0.1  # seconds: longest gap for the spline alone; from twice that the model has its full weight
 LEAST_LEFT = 0.3  # share of the model's variance that remains even next to a seen point
+SETTLING = 5  # steps of the tracker that find the pose of one frame
 FADING = 0.4  # seconds: time constant of a marker's offset from the model
 STYLE: dict[str, Any] = {"dimensions": 3, "active": 100, "up": False}
 """Settings for the style of a take: markers determine the up direction, so the style need not."""
@@ -404,9 +408,49 @@ def write_filled_take(source: Path, markers: Markers, path: Path, **options: Any
         write(markers, path)
 
 
-def save_report(capture: Capture, path: Path) -> Path:
-    """The picture of a solved take as a PNG file."""
+def match_rows(take: MatchedTake, off: Float[Array, "markers"]) -> list[str]:
+    """Per marker its label, its place on the body, why, and its distance from there (metres; NaN if not seen)."""
+    return [
+        f"{label}: {handle.joint}, {take.reasons.get(label, 'given')}"
+        + (f", {1000 * distance:.0f} mm off" if np.isfinite(distance) else ", not seen")
+        for (label, handle), distance in zip(take.layout.items(), off, strict=True)
+    ]
+
+
+def draw_match(take: MatchedTake, calibration: Calibration) -> Image.Image:
+    """The fitted body with its markers in the frame in which most are seen, and what was assumed of each."""
+    from poise.pictures.marker_report import draw_marker_places
+
+    points = take.markers.points
+    best = points[np.argmax(np.isfinite(points).all(axis=2).sum(axis=1))]
+    tracker = MarkerTracker(BroadPrior(PoseSpace(calibration.skeleton)), calibration, fps=take.markers.fps)
+    for _ in range(SETTLING):
+        frame = tracker.step(best)
+    off = np.linalg.norm(best - frame.markers, axis=1)
+    (place,), (turns,) = tracker.space.frames_from_q(frame.q[None])
+    title = (
+        f"{take.markers.name}: {len(take.layout)} markers on a body of {calibration.skeleton.height:.2f} m"
+    )
+    rows = match_rows(take, off)
+    return draw_marker_places(
+        Pose(calibration.skeleton, place, turns), best, frame.markers, rows, title=title
+    )
+
+
+def save_match(take: MatchedTake, path: Path, *, prior: Prior | None = None) -> Calibration:
+    """Fit the body to a take, and write the picture of `draw_match`."""
     from poise import pictures
+
+    calibration = fit_body(take, prior)
+    make_folder(path.parent)
+    pictures.save(draw_match(take, calibration), path)
+    return calibration
+
+
+def save_report(capture: Capture, path: Path) -> Path:
+    """The picture of a solved take as a PNG file: where its markers are, and what was seen and filled."""
+    from poise import pictures
+    from poise.pictures.labels import arranged
     from poise.pictures.marker_report import draw_marker_report
 
     filled, labels = fill_gaps(capture), capture.take.markers.labels
@@ -414,4 +458,4 @@ def save_report(capture: Capture, path: Path) -> Path:
         capture.motion, labels, filled.points, filled.sigmas, measured=filled.measured, unsure=UNSURE
     )
     make_folder(path.parent)
-    return pictures.save(image, path)
+    return pictures.save(arranged([[draw_match(capture.take, capture.calibration)], [image]]), path)

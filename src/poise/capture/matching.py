@@ -40,6 +40,7 @@ from poise.priors.broad import BroadPrior
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.skeleton import Skeleton
+from poise.skeleton.symmetry import mirror_joints
 from poise.solvers.constraints import Position, handle_from
 from poise.solvers.solve import Solver
 from poise.types import Array
@@ -88,6 +89,7 @@ class MatchedTake:
     places: Mapping[str, str] = field(
         default_factory=dict
     )  # labels to names of places, as far as they are known
+    reasons: Mapping[str, str] = field(default_factory=dict)  # why each marker is where it is, in words
 
     def __len__(self) -> int:
         return len(self.markers)
@@ -186,14 +188,22 @@ def match(
     places = {**known_places([label for label in named if label not in given], skeleton), **given}
     known = _placed(places, skeleton, samples)
     if len(known) < fewest:
-        layout, words = _by_geometry(recording, skeleton, named, len(known), fewest)
+        layout, reasons, words = _by_geometry(recording, skeleton, named, len(known), fewest)
         loose = tuple(layout)
     else:
         carried = _carried_along(recording, known, [label for label in named if label not in known])
         layout = {label: {**known, **carried}[label] for label in named if label in known or label in carried}
         words = _in_words(named, places, carried, len(unlabelled))
-        if known_set := recognised(named):
+        known_set = recognised(named)
+        if known_set is not None:
             words = (f"marker set: {known_set.title}", *words)
+        reasons = {
+            label: f"moves along with {layout[label].joint}" if label in carried
+            else "as the mapping says" if label in given
+            else f"as {places[label]} by {known_set.title}" if known_set and known_set.place(label)
+            else f"as {places[label]} by its name"
+            for label in layout
+        }  # fmt: skip
         on_joints = {*skeleton.roles, *skeleton.names}
         by_joint = [label for label, at in places.items() if isinstance(at, Handle) or at in on_joints]
         loose = (*by_joint, *carried)
@@ -203,7 +213,8 @@ def match(
     taken = [recording.labels.index(label) for label in layout]
     others = recording.points[:, unlabelled]
     by_place = {label: at for label, at in places.items() if isinstance(at, str)}
-    return MatchedTake(picked(recording, taken, list(layout)), layout, loose, others, words, by_place)
+    markers = picked(recording, taken, list(layout))
+    return MatchedTake(markers, layout, loose, others, words, by_place, reasons)
 
 
 def _placed(mapping: Places, skeleton: Skeleton, samples: Array | None) -> dict[str, Handle]:
@@ -259,8 +270,8 @@ def _carried_along(recording: Markers, layout: Mapping[str, Handle], others: lis
 
 def _by_geometry(
     recording: Markers, skeleton: Skeleton, named: list[str], known: int, fewest: int
-) -> tuple[dict[str, Handle], tuple[str, ...]]:
-    """Match a recording with uninformative labels by the geometry and movement of its points."""
+) -> tuple[dict[str, Handle], dict[str, str], tuple[str, ...]]:
+    """Match a recording with uninformative labels by the geometry and movement of its points, with reasons."""
     try:
         found = match_by_geometry(skeleton, recording.points[:, [recording.labels.index(n) for n in named]])
     except InvalidValueError as error:
@@ -272,15 +283,20 @@ def _by_geometry(
             settings=("map",),
         ) from error
     smaller, layout, on = skeleton.height / found.skeleton.height, {}, dict[str, list[str]]()
-    for label, j, offset, motion in zip(named, found.joints, found.offsets, found.motion, strict=True):
+    reasons = {}
+    for k, (label, j, offset, motion) in enumerate(
+        zip(named, found.joints, found.offsets, found.motion, strict=True)
+    ):
         if motion <= SURE:  # it moves with its segment
             layout[label] = Handle(found.skeleton.names[j], tuple(smaller * offset))
             on.setdefault(layout[label].joint, []).append(f"{label} ({1000 * motion:.0f} mm)")
+            mirrors = f", mirrors {named[found.partners[k]]}" if found.partners[k] != k else ""
+            reasons[label] = f"moves {1000 * motion:.0f} mm on it{mirrors}"
     words = [f"{len(layout)} of {len(named)} markers by geometry, since their labels are not known"]
     words += [f"on {joint}: {', '.join(on[joint])}" for joint in skeleton.names if joint in on]
     if left_out := [label for label in named if label not in layout]:
         words.append(f"left out, since they move on every body part: {', '.join(left_out)}")
-    return layout, tuple(words)
+    return layout, reasons, tuple(words)
 
 
 def _in_words(
@@ -305,11 +321,15 @@ def _in_words(
 
 @dataclass(frozen=True, eq=False)
 class Match:
-    """For every marker its joint, its position on it, and its movement there (metres)."""
+    """For every marker its joint, its position on it, its movement there (metres), and the one on the other side.
+
+    A marker without a partner on the other side is its own.
+    """
 
     joints: Int[Array, "markers"]
     offsets: Float[Array, "markers 3"]
     motion: Float[Array, "markers"]
+    partners: Int[Array, "markers"]
     skeleton: Skeleton
 
 
@@ -321,7 +341,7 @@ def match_by_geometry(skeleton: Skeleton, points: Float[Array, "frames markers 3
     to their markers, from several headings and arm positions (an articulated iterative closest point). The best
     candidates must then explain other frames of the take with the markers fixed to their segments, and the one with the
     least marker movement is kept. Finally a marker belongs to the segment it moves least on; markers with constant
-    mutual distances belong to one segment.
+    mutual distances belong to one segment, and markers of mirrored landmarks to mirrored segments.
     """
     whole = points[np.isfinite(points).all(axis=(1, 2))]
     if len(whole) < 2 or points.shape[1] < FEWEST:
@@ -365,17 +385,26 @@ class _Candidate:
     def __init__(self, space: PoseSpace, q: Array, points: Array, clusters: Sequence[Array]) -> None:
         self.space, self.q, self.points, self.clusters = space, q, points, clusters
         self.prior = BroadPrior(space, sigma=0.6)
-        self.landmarks = space.handles(list(optical_layout(space.skeleton).values()))
+        worn = optical_layout(space.skeleton)
+        self.landmarks, names = space.handles(list(worn.values())), list(worn)
+        others = [{"L": "R", "R": "L"}.get(name[0], name[0]) + name[1:] for name in names]
+        self.mirrored = np.array(
+            [names.index(b if b in names else a) for a, b in zip(names, others, strict=True)]
+        )
 
     @property
     def cost(self) -> float:
         """The mean squared distance of landmarks from their markers, for a person of one metre."""
-        return float(np.mean(self._nearest(self.q)[2] ** 2)) / self.space.skeleton.height**2
+        return float(np.mean(self._nearest(self.q)[1] ** 2)) / self.space.skeleton.height**2
 
     def matched(self, frames: Float[Array, "n markers 3"]) -> Match:
         """Match segments by the least movement of markers on them in other frames."""
         q = self.posed(self.q, MORE_ROUNDS)
-        joints = self._nearest(q)[0]
+        chosen, _ = self._nearest(q)
+        joints, own = self.landmarks.joints[chosen], np.arange(len(chosen))
+        mirrored = chosen == self.mirrored[chosen][:, None]
+        alone = (mirrored.sum(axis=1) != 1) | (mirrored.sum(axis=0) != 1)
+        partners = np.where(alone, own, mirrored.argmax(axis=1))
         (positions,), (turns,) = self.space.forward(q[None])
         for _ in range(2):
             offsets, poses = _local(positions, turns, self.points, joints), []
@@ -386,18 +415,19 @@ class _Candidate:
                 turned = rotations.quaternion_from_matrix(turn)
                 moved[3:ROOT_SIZE] = rotations.multiply(turned, q[3:ROOT_SIZE])
                 poses.append(self._solved(moved, joints, offsets, points))
-            joints, motion = self._steadiest(np.stack(poses), frames, joints)
-        return Match(joints, _local(positions, turns, self.points, joints), motion, self.space.skeleton)
+            joints, motion = self._steadiest(np.stack(poses), frames, joints, partners)
+        offsets = _local(positions, turns, self.points, joints)
+        return Match(joints, offsets, motion, partners, self.space.skeleton)
 
     def posed(self, q: Float[Array, "size"], rounds: int) -> Float[Array, "size"]:
         """The pose in which the landmarks are nearest to their markers, in alternating rounds."""
         for _ in range(rounds):
-            joints, offsets, _ = self._nearest(q)
-            q = self._solved(q, joints, offsets, self.points)
+            chosen, _ = self._nearest(q)
+            q = self._solved(q, self.landmarks.joints[chosen], self.landmarks.offsets[chosen], self.points)
         return q
 
-    def _nearest(self, q: Float[Array, "size"]) -> tuple[Array, Array, Array]:
-        """Per marker the joint of its landmark, the landmark's position on it, and the distance."""
+    def _nearest(self, q: Float[Array, "size"]) -> tuple[Array, Array]:
+        """Per marker its landmark, and the distance."""
         from scipy.optimize import linear_sum_assignment
 
         there = self.space.points(q[None], self.landmarks)[0]
@@ -405,8 +435,7 @@ class _Candidate:
         chosen = np.argmin(squares, axis=1)
         rows, columns = linear_sum_assignment(squares)
         chosen[rows] = columns
-        gaps = np.sqrt(squares[np.arange(len(chosen)), chosen])
-        return self.landmarks.joints[chosen], self.landmarks.offsets[chosen], gaps
+        return chosen, np.sqrt(squares[np.arange(len(chosen)), chosen])
 
     def _solved(self, q: Array, joints: Array, offsets: Array, points: Array) -> Array:
         names = self.space.skeleton.names
@@ -416,8 +445,11 @@ class _Candidate:
         ]
         return Solver(self.prior, constraints).solve(q).q
 
-    def _steadiest(self, poses: Array, frames: Array, joints: Array) -> tuple[Array, Array]:
-        """The segment each marker moves least on, and that movement: its own, a neighbour, or its rigid cluster's."""
+    def _steadiest(self, poses: Array, frames: Array, joints: Array, partners: Array) -> tuple[Array, Array]:
+        """The segment each marker moves least on, and that movement: its own, a neighbour, or its rigid cluster's.
+
+        Of two markers that mirror each other, the sum decides.
+        """
         positions, turns = self.space.forward(poses)
         local = np.einsum("fjba,fmjb->fmja", turns, frames[:, :, None] - positions[:, None])
         motion = np.sqrt(np.square(local - local.mean(axis=0)).sum(axis=3).mean(axis=0))
@@ -429,7 +461,10 @@ class _Candidate:
             if 2 * counts.max() > len(members):
                 common[members] = values[counts.argmax()]
         allowed = near & np.isin(every, self.landmarks.joints) | (every == common[:, None])
-        found = np.argmin(np.where(allowed, motion + CHANGES * ~own, np.inf), axis=1)
+        cost = np.where(allowed, motion + CHANGES * ~own, np.inf)
+        other = cost[partners][:, mirror_joints(self.space.skeleton)]
+        paired = (partners != np.arange(len(joints)))[:, None]
+        found = np.argmin(np.where(paired, cost + other, cost), axis=1)
         return found, motion[np.arange(len(found)), found]
 
 

@@ -17,6 +17,7 @@ from poise.cli.options import (
     Onto,
     OptionalOutput,
     Output,
+    Picture,
     Uncertainty,
     Units,
     Up,
@@ -28,6 +29,8 @@ from poise.cli.options import (
 
 if TYPE_CHECKING:
     from poise.capture.markers import Capture
+    from poise.capture.matching import MatchedTake
+    from poise.priors.prior import Prior
 
 markers = App(
     name="markers",
@@ -42,6 +45,7 @@ geometry, and the result is printed. A mapping file overrides it:
   "Racket" = "right_hand"
 
 Examples:
+  poise markers match take.c3d -o match.png
   poise markers solve take.c3d -o take.bvh
   poise markers solve take.c3d --style walk.poise -o take.glb
   poise markers fill take.c3d -o filled.c3d --report filled.png
@@ -93,6 +97,30 @@ def solve(
 
 
 @markers.command
+def match(
+    take: Source,
+    *,
+    output: Picture,
+    subject: Annotated[
+        str | None, about("The person, if labels have the prefixes of several people.")
+    ] = None,
+    map: Annotated[Path | None, about("A mapping file (.toml), or an OpenSim model (.osim).")] = None,
+    units: Units = None,
+    up: Up = None,
+) -> None:
+    """Draw where each marker is on the body, and why, without solving the take."""
+    from poise.capture import markers as takes
+
+    found = _matched(take, MarkerOptions(subject=subject, map=map, units=units, up=up))
+    with terminal.working("fitting the body"):
+        body = takes.save_match(found, output)
+    print(
+        f"{output}: {len(found.layout)} markers on a body of {body.skeleton.height:.2f} m, "
+        f"rms {1000 * body.rms:.1f} mm"
+    )
+
+
+@markers.command
 def fill(
     take: Source,
     *,
@@ -115,12 +143,10 @@ def fill(
     _tell(capture, takes.summary(capture, filled), output, options)
 
 
-def _capture(take: Path, options: MarkerOptions) -> Capture:
+def _matched(take: Path, options: MarkerOptions, prior: Prior | None = None) -> MatchedTake:
     from poise.capture import markers as takes
     from poise.capture import matching
-    from poise.priors.model_file import load
 
-    prior = load(options.style) if options.style is not None else None
     skeleton = prior.space.skeleton if prior is not None else takes.template()
     with terminal.working("reading"):
         given = {"subject": options.subject, "mapping": options.map, **options.reading()}
@@ -128,6 +154,15 @@ def _capture(take: Path, options: MarkerOptions) -> Capture:
     warn_of(found.markers)
     for line in found.matched:
         terminal.note(line)
+    return found
+
+
+def _capture(take: Path, options: MarkerOptions) -> Capture:
+    from poise.capture import markers as takes
+    from poise.priors.model_file import load
+
+    prior = load(options.style) if options.style is not None else None
+    found = _matched(take, options, prior)
     with terminal.steps() as step:
         capture = takes.solve(
             found, prior=prior, progress=lambda what, done, total: step(f"{what} ({done}/{total})")

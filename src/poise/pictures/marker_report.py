@@ -1,4 +1,4 @@
-"""A picture of a solved take: seen and filled markers over time, their uncertainty, and the body with its markers."""
+"""Pictures of takes: where markers are on the body and why, and what was seen and filled over time."""
 
 from __future__ import annotations
 
@@ -6,14 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 from jaxtyping import Bool, Float
-from PIL import Image
+from PIL import Image, ImageDraw
 
 from poise.motion.motion import Motion
 from poise.pictures import labels as words
 from poise.pictures.mannequin import Colour, build_mannequin
 from poise.pictures.plots import Axes, Plot, colors, image_of
-from poise.pictures.scene import figure, fitted, floor_under, marker, render
+from poise.pictures.scene import figure, figure_of, fitted, floor_under, marker, render, rod
 from poise.pictures.subject import facing_of
+from poise.skeleton.skeleton import Pose
 from poise.types import Array
 
 SEEN: Colour = (0.16, 0.55, 0.33)
@@ -25,6 +26,9 @@ _RADIUS = 0.018  # metres of a drawn marker
 _TURN, _RISE = np.radians(35.0), np.radians(8.0)
 _WIDTH = _POSES * _POSE_SIZE[0]
 _COLUMNS = 900  # of time in the chart
+_PLACES_SIZE, _ROW = (320, 560), 17
+_FAR = 0.03  # metres of a marker from its place
+_DARK: Colour = (0.12, 0.16, 0.2)
 
 
 def draw_marker_report(
@@ -46,6 +50,50 @@ def draw_marker_report(
     _states(upper, labels, state, seconds)
     _uncertainty(lower, state, sigmas, motion.fps, unsure)
     return words.arranged([[image_of(plot)], [draw_markers_on_body(motion, points, state)]])
+
+
+def draw_marker_places(
+    pose: Pose,
+    points: Float[Array, "markers 3"],
+    places: Float[Array, "markers 3"],
+    rows: Sequence[str],
+    *,
+    title: str,
+) -> Image.Image:
+    """A body from three sides with its numbered markers, each joined to its place, beside a row of text for each.
+
+    Markers farther than 30 mm from their place have another colour.
+    """
+    body, seen = figure_of(pose, opacity=0.55), np.isfinite(points).all(axis=1)
+    far = np.linalg.norm(points - places, axis=1) > _FAR
+    joined = [
+        rod(a, b, radius=0.3 * _RADIUS, colour=_DARK) for a, b in zip(points[seen], places[seen], strict=True)
+    ]
+    dots = [
+        marker(point, radius=0.7 * _RADIUS, colour=FLAGGED if off else SEEN)
+        for point, off in zip(points[seen], far[seen], strict=True)
+    ]
+    facing = facing_of(pose.skeleton, pose.world[0][None])
+    around = np.concatenate([body.vertices, points[seen]])
+    height = max(_PLACES_SIZE[1], 60 + _ROW * -(-len(rows) // 2))
+    pictures = []
+    for name, turn in (("front", 0.0), ("its left", 0.5 * np.pi), ("back", np.pi)):
+        size, margins = (_PLACES_SIZE[0], height), (0.06, 0.08, 0.06, 0.06)
+        view = fitted(around, azimuth=facing + turn, elevation=0.05, size=size, margins=margins, lens=8.0)
+        pictures.append(Image.fromarray(render([body], view, over=[*joined, *dots])))
+        words.write_title(pictures[-1], name, scale=0.8)
+        for number in np.flatnonzero(seen).tolist():
+            x, y, _ = view.project(points[number]).tolist()
+            words.write_under(pictures[-1], str(number + 1), (x + 9.0, y - 8.0), scale=0.75)
+    listed = Image.new("RGB", (_WIDTH - 3 * _PLACES_SIZE[0], height), pictures[0].getpixel((0, 0)))
+    words.write_title(listed, title, scale=0.9)
+    half = -(-len(rows) // 2)
+    for number, text in enumerate(rows):
+        column, row = divmod(number, half)
+        colour = words.colour_bytes(FLAGGED if far[number] else _DARK)
+        at = (14 + column * listed.width // 2, 48 + row * _ROW)
+        ImageDraw.Draw(listed).text(at, f"{number + 1}  {text}", fill=colour, font=words.font(0.8, 13))
+    return words.arranged([[*pictures, listed]])
 
 
 def draw_markers_on_body(
