@@ -9,7 +9,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.priors.motion.layout import TURNING
+from poise.priors.motion.layout import HANDLES, TURNING
 from poise.priors.universal import layout
 from poise.priors.universal import network as universal
 from poise.priors.universal.body import fitted
@@ -18,6 +18,7 @@ from poise.skeleton.skeleton import Skeleton, kept_for_body
 from poise.types import Array
 
 AT = [layout.JOINTS.index(name) for name in TURNING]
+HANDLES_AT = [layout.JOINTS.index(name) for name in HANDLES]
 ABOVE = [AT.index(_at) if (_at := layout.PARENTS[at]) in AT else -1 for at in AT]
 
 
@@ -67,6 +68,13 @@ class Carrier:
         turns[:, 0] = rotations.quaternion_from_matrix(root)
         return Frames(frames.roots - root @ fit.root_shift, turns)
 
+    def neutral(self, roots: Float[Array, "frames 3"], turns: Float[Array, "frames 4"]) -> Frames:
+        """The skeleton in the neutral pose where the canonical body's root is, so turned."""
+        root = rotations.matrix_from_quaternion(turns)
+        found = np.tile(self.fit.references, (len(root), 1, 1))
+        found[:, 0] = rotations.quaternion_from_matrix(root @ self.fit.root_turn)
+        return Frames(roots + root @ self.fit.root_shift, found)
+
     def added(self, frames: Frames, residual: Change) -> Frames:
         """Frames of the skeleton with what the network adds to their canonical ones."""
         fit, turns, moving = self.fit, frames.turns.copy(), np.flatnonzero(self.fit.moving)
@@ -83,6 +91,12 @@ class Carrier:
         """Positions of all joints of the canonical body, and rotations of those that turn, in the world."""
         places, axes = world_transforms(self.body, *frames)
         return places, axes[:, AT]
+
+
+def neutral_points(carrier: Carrier) -> tuple[Float[Array, "canonical 3"], Float[Array, "handles 4"]]:
+    """Where the canonical body's joints are, and how its handles are turned, in the neutral pose."""
+    places, axes = carrier.placed(Frames(np.zeros((1, 3)), carrier.still[None]))
+    return places[0], rotations.quaternion_from_matrix(axes[0, [AT.index(at) for at in HANDLES_AT]])
 
 
 @kept_for_body

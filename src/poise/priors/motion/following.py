@@ -15,8 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.priors.motion.carrying import AT, Carrier, Frames
-from poise.priors.motion.layout import HANDLES
+from poise.priors.motion.carrying import HANDLES_AT, Carrier, Frames, neutral_points
 from poise.priors.motion.network import (
     RATE,
     ExpectedMotion,
@@ -29,7 +28,7 @@ from poise.priors.motion.prior import STEADY, covariance_of
 from poise.priors.predicting import Predicted
 from poise.priors.prior import ALL, Gaussian, Guide, Plan, Start
 from poise.priors.terms import tangents
-from poise.priors.universal.layout import JOINTS, POINTS
+from poise.priors.universal.layout import POINTS
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.types import Array, Points, PoseVector
 
@@ -38,8 +37,6 @@ FRAMES = 48  # of a window
 PAUSE = 0.2  # seconds: between two moments farther apart nothing is known
 FORGETS = 15.0  # per second: how fast what the last answer lacked is forgotten
 ASKED = 0.8 / RATE  # seconds from question to question, at least: moments may be early
-_AT = [JOINTS.index(name) for name in HANDLES]
-_TURNS = [AT.index(at) for at in _AT]
 _SAME = 1e-6  # seconds
 
 
@@ -62,8 +59,8 @@ class FollowingGuide(Guide):
         self.space, self.weights = space, weights or shipped()
         self.carrier = Carrier(space.skeleton)
         self._joints = np.array([space.skeleton.index(role) for role in ROLES])
-        places, axes = self.carrier.placed(Frames(np.zeros((1, 3)), self.carrier.still[None]))
-        self._rest, self._upright = places[0, _AT], rotations.quaternion_from_matrix(axes[0, _TURNS])
+        places, self._upright = neutral_points(self.carrier)
+        self._rest = places[HANDLES_AT]
         rows = self.carrier.fit.rows
         self._known = np.intersect1d(rows, np.arange(len(POINTS)))
         first = np.array([np.flatnonzero(rows == row)[0] for row in self._known])
@@ -213,9 +210,5 @@ class FollowingGuide(Guide):
 
     def _poses(self, timeline: KeyedFrames, found: ExpectedMotion) -> Float[Array, "2 size"]:
         """The expected poses of the last two frames of a window, on this body."""
-        fit, base = self.carrier.fit, Frames(timeline.base.roots[-2:], timeline.base.turns[-2:])
-        root = rotations.matrix_from_quaternion(base.turns[:, 0])
-        turns = np.tile(fit.references, (len(root), 1, 1))
-        turns[:, 0] = rotations.quaternion_from_matrix(root @ fit.root_turn)
-        own = Frames(base.roots + root @ fit.root_shift, turns)
+        own = self.carrier.neutral(timeline.base.roots[-2:], timeline.base.turns[-2:, 0])
         return self.space.q_from_frames(*self.carrier.added(own, found.residual))

@@ -6,6 +6,7 @@ It is a transformer encoder over windows of frames around the gaps, which overla
 from __future__ import annotations
 
 import os
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -150,11 +151,19 @@ def alone(base: Frames, keys: Bool[Array, "frames"]) -> KeyedFrames:
     return KeyedFrames(base, keys, keys, *zeros)
 
 
-def expected(timeline: KeyedFrames, carrier: Carrier, weights: MotionWeights) -> ExpectedMotion:
-    """The network's answer; where windows overlap, their mean, in which the middle of a window weighs most."""
+def expected(
+    timeline: KeyedFrames,
+    carrier: Carrier,
+    weights: MotionWeights,
+    windows: Sequence[tuple[int, int]] | None = None,
+) -> ExpectedMotion:
+    """The network's answer; where windows overlap, their mean, in which the middle of a window weighs most.
+
+    Windows are those around the gaps between knots, unless they are given.
+    """
     count = len(timeline.knots)
     sums, total = np.zeros((count, layout.LEFT)), np.full(count, 1e-9)
-    for first, end in windows_of(timeline.knots):
+    for first, end in windows or windows_of(timeline.knots):
         found = _window(timeline, slice(first, end), carrier, weights)
         weight = 1e-3 + np.minimum(np.arange(1, end - first + 1), np.arange(end - first, 0, -1))
         sums[first:end] += weight[:, None] * found
