@@ -3,7 +3,8 @@
 A contact is the time that one foot stands. Its end point is the mean place of the heel or the base of the toes, or of
 both, whichever are down, over that time; the truth is the same mean of the source's foot, scaled by the legs, because a
 recorded foot slides while it stands and ours must not. Of a hand that touches, the palm counts in every frame; the
-truth is the same place on the thigh, head, other hand or floor there. Beside a character, NAME.truth.toml (written
+truth is the same place on the thigh, head, other hand or floor there. The trunk is compared with the source's, and the
+lowest skin of a foot that stands with the floor. Beside a character, NAME.truth.toml (written
 as NAME.roles.toml) says which joint is which, to check what is found without help; else a VRM's humanoid map and the
 published names of Mixamo and Unreal do. Run by `make characters FOLDER=... MOTIONS="..."`.
 """
@@ -18,8 +19,9 @@ import numpy as np
 from PIL import Image
 
 import poise
-from poise.apps.planting import runs, slides
+from poise.apps.planting import exact_floor, runs, slides
 from poise.apps.retargeting import misses, open_character, read_roles
+from poise.apps.skin import skin_of
 from poise.errors import PoiseError
 from poise.motion.contacts import foot_contacts, foot_positions
 from poise.motion.edit import resample
@@ -36,6 +38,7 @@ CELL = (150, 215)
 MOMENTS = 2  # of each motion, drawn
 TURN = np.radians(-35.0)
 FARTHEST, MOST_SLIDE = 0.02, 0.01  # metres
+MOST_LEAN, SOLE = np.radians(15.0), 0.01  # of a trunk from the source's; of a height
 
 
 MIXAMO = {"pelvis": "Hips", "head": "Head"} | {
@@ -65,6 +68,8 @@ class Carried:
     far: dict[str, float] = field(default_factory=dict)
     hands: dict[str, float] = field(default_factory=dict)
     slide: dict[str, float] = field(default_factory=dict)
+    lean: dict[str, float] = field(default_factory=dict)
+    sole: dict[str, float] = field(default_factory=dict)
     cells: list[Image.Image] = field(default_factory=list)
     refused: str = ""
 
@@ -76,10 +81,14 @@ class Carried:
         wrong = self.wrong_roles
         roles = "not checked" if wrong is None else f"wrong: {', '.join(wrong)}" if wrong else "right"
         each = [
-            f"{name} {1000 * far:.0f}, {1000 * self.hands[name]:.0f}, {1000 * self.slide[name]:.1f}"
+            f"{name} {1000 * far:.0f}, {1000 * self.hands[name]:.0f}, {1000 * self.slide[name]:.1f}, "
+            f"{np.degrees(self.lean[name]):.0f}, {100 * self.sole[name]:.1f}"
             for name, far in self.far.items()
         ]
-        return f"roles {roles}; feet off, hands off, slide (mm): {'; '.join(each)}"
+        return (
+            f"roles {roles}; feet off, hands off, slide (mm), trunk off (degrees), soles off (% of height): "
+            f"{'; '.join(each)}"
+        )
 
     @property
     def farthest(self) -> float:
@@ -98,6 +107,7 @@ def carry(path: Path, motions: dict[str, Motion]) -> Carried:
             found.far[name] = farthest(moved, motion)
             found.hands[name] = max(misses(moved, motion), default=0.0)
             found.slide[name] = max(slides(moved, motion), default=0.0)
+            found.lean[name], found.sole[name] = lean(moved, motion), sole(moved, motion)
             shown = subject_of(moved)
             found.cells += [drawn(shown, frame) for frame in telling(motion)]
     except PoiseError as error:
@@ -138,6 +148,29 @@ def farthest(moved: Motion, source: Motion) -> float:
         for run in runs(down[:, side].any(axis=-1))
     ]
     return float(max(ends, default=0.0))
+
+
+def lean(moved: Motion, source: Motion) -> float:
+    """The largest angle between the trunks, from the middle of the hips to the head, in radians."""
+    ways = []
+    for motion in (moved, source):
+        hips = 0.5 * (motion.positions["left_thigh"] + motion.positions["right_thigh"])
+        way = motion.positions["head"] - hips
+        ways.append(way / np.linalg.norm(way, axis=-1, keepdims=True))
+    return float(np.arccos(np.clip(np.sum(ways[0] * ways[1], axis=-1), -1.0, 1.0)).max())
+
+
+def sole(moved: Motion, source: Motion) -> float:
+    """The largest distance of the lowest skin of a standing foot from the floor, as a share of the height.
+
+    NaN without a mesh.
+    """
+    skin, down = skin_of(moved), foot_contacts(source).points.any(axis=-1)
+    if skin is None:
+        return float("nan")
+    floor = size_ratio(source.skeleton, moved.skeleton) * exact_floor(source, foot_contacts(source).floor)
+    gaps = [foot.lowest(moved)[down[:, side]] - floor for side, foot in enumerate(skin.soles)]
+    return float(np.abs(np.concatenate(gaps)).max(initial=0.0)) / moved.skeleton.height
 
 
 def telling(motion: Motion) -> tuple[int, int]:
@@ -190,7 +223,10 @@ def main() -> None:
     stay = [not each.refused and max(each.slide.values()) <= MOST_SLIDE for each in all_found]
     right = sum(each.wrong_roles == [] for each in all_found)
     print(f"{len(files)} characters: roles right in {right}, contacts within 2 cm in {sum(hold)},")
-    print(f"slide at most 1 cm in {sum(stay)}; {given.output}")
+    upright = [not each.refused and max(each.lean.values()) <= MOST_LEAN for each in all_found]
+    flat = [not each.refused and max(each.sole.values()) <= SOLE for each in all_found]
+    print(f"slide at most 1 cm in {sum(stay)}, trunk within 15 degrees in {sum(upright)},")
+    print(f"soles within 1 % of the height in {sum(flat)}; {given.output}")
 
 
 if __name__ == "__main__":
