@@ -1,4 +1,4 @@
-"""One camera in front of a person: it hardly tells a bent knee from a straight one, and people stand on straight legs."""
+"""One camera in front of a person hardly tells a bent knee from a straight one, and people stand on straight legs."""
 
 import math
 from dataclasses import replace

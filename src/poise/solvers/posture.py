@@ -57,6 +57,7 @@ FORWARD: Vec3 = (0.0, 0.0, 1.0)
 LOOKING = 4.0  # factor on the tolerance of the heading while the head looks at something
 LONG_FINISH = 600  # steps of the exact finish, for a body that hangs on a high handle to come down
 PASSES = 3  # in which what depends on the pose before is added
+ROUNDS = 3  # in which the balance is exact, over feet that move with it
 LAST = -100  # priority of what is exact in the last pass
 PLACES = (Position.kind, Against.kind)  # kinds with a target position
 EXACT = {HalfSpace.kind, Inside.kind}
@@ -231,9 +232,19 @@ class Defaults:
             more |= found
             last = find(list(more.values()), last.q)
         if more and (exact := self.exact(last)):
-            firmer = find(list((more | exact).values()), last.q)
+            more |= exact
+            firmer = find(list(more.values()), last.q)
             better = (not last.reached, len(exact)) >= (not firmer.reached, len(self.exact(firmer)))
             last = firmer if better else last
+        for _ in range(ROUNDS if more else 0):
+            if not (upright := self.upright(last, asked)):
+                break
+            near = self.firm(_positions(last), _judged(last), moving=True)
+            more = {one.label: one for one in near} | more | {one.label: one for one in upright}
+            other = find(list(more.values()), last.q)
+            if other.reached < last.reached or not self.exact(other).keys() <= self.exact(last).keys():
+                break
+            last = other
         if last is not first:
             last.notes += tuple([note for note in first.notes if note not in last.notes])
         last.notes += self.notes(asked)
@@ -246,6 +257,18 @@ class Defaults:
         if self.manner.apart:
             left += bearing.apart(self.skeleton, positions, nearby=-bearing.TOUCH)
         return {one.label: replace(one, tolerance=None, priority=LAST) for one in left}
+
+    def upright(self, solution: Solution, asked: Sequence[Constraint]) -> list[Constraint]:
+        """The balance as an exact constraint, if a soft one has left the centre of mass outside the support."""
+        if not self.manner.balance:
+            return []
+        positions, (centre, _) = _positions(solution), solution.space.centre_of_mass(solution.q)
+        held, loads = [role for role, _ in self.held], touching.loads(self.touching, asked)
+        places = bearing.places_among(self.skeleton, positions)
+        support = bearing.support(places, self.skeleton, held=held, loads=loads, margin=bearing.MARGIN / 2)
+        if support is None or bearing.outside(support, centre) <= bearing.MARGIN / 2:
+            return []
+        return [replace(bearing.balance_over(support), tolerance=None, priority=LAST - 1)]
 
     def notes(self, asked: Sequence[Constraint]) -> tuple[str, ...]:
         """What is asked for below the floor, in words."""
