@@ -186,6 +186,8 @@ def support(
     middle = firm @ np.add.reduce(prints, axis=1) / (4.0 * np.add.reduce(firm))
     points = middle + shares[:, None, None] * (prints - middle)
     found = _rectangle(points.reshape(-1, 2), margin - ADRIFT * (1.0 - max(carried)))
+    if not loads:
+        return found
     pushes = [float(place[1]) * np.array(normal) for place, normal in loads if abs(normal[1]) < CARRIES]
     return found - PUSH * np.mean(pushes, axis=0)[[0, 2]] if pushes else found
 

@@ -236,11 +236,11 @@ class Defaults:
             firmer = find(list(more.values()), last.q)
             better = (not last.reached, len(exact)) >= (not firmer.reached, len(self.exact(firmer)))
             last = firmer if better else last
-        for _ in range(ROUNDS if more else 0):
-            if not (upright := self.upright(last, asked)):
+        for _ in range(ROUNDS if "balance" in more else 0):
+            if (upright := self.upright(last, asked)) is None:
                 break
             near = self.firm(_positions(last), _judged(last), moving=True)
-            more = {one.label: one for one in near} | more | {one.label: one for one in upright}
+            more = {one.label: one for one in near} | more | {upright.label: upright}
             other = find(list(more.values()), last.q)
             if other.reached < last.reached or not self.exact(other).keys() <= self.exact(last).keys():
                 break
@@ -258,17 +258,16 @@ class Defaults:
             left += bearing.apart(self.skeleton, positions, nearby=-bearing.TOUCH)
         return {one.label: replace(one, tolerance=None, priority=LAST) for one in left}
 
-    def upright(self, solution: Solution, asked: Sequence[Constraint]) -> list[Constraint]:
+    def upright(self, solution: Solution, asked: Sequence[Constraint]) -> Constraint | None:
         """The balance as an exact constraint, if a soft one has left the centre of mass outside the support."""
-        if not self.manner.balance:
-            return []
-        positions, (centre, _) = _positions(solution), solution.space.centre_of_mass(solution.q)
-        held, loads = [role for role, _ in self.held], touching.loads(self.touching, asked)
-        places = bearing.places_among(self.skeleton, positions)
-        support = bearing.support(places, self.skeleton, held=held, loads=loads, margin=bearing.MARGIN / 2)
-        if support is None or bearing.outside(support, centre) <= bearing.MARGIN / 2:
-            return []
-        return [replace(bearing.balance_over(support), tolerance=None, priority=LAST - 1)]
+        centre, _ = solution.space.centre_of_mass(solution.q)
+        places = bearing.places_among(self.skeleton, _positions(solution))
+        loads = touching.loads(self.touching, asked) if self.touching else ()
+        held, margin = dict(self.held), bearing.MARGIN / 2
+        support = bearing.support(places, self.skeleton, held=held, loads=loads, margin=margin)
+        if support is None or bearing.outside(support, centre) <= margin:
+            return None
+        return replace(bearing.balance_over(support), tolerance=None, priority=LAST - 1)
 
     def notes(self, asked: Sequence[Constraint]) -> tuple[str, ...]:
         """What is asked for below the floor, in words."""
@@ -298,7 +297,7 @@ class Defaults:
         if self.manner.balance:
             held = {role: asked[number].target for role, number in self.held}  # type: ignore[attr-defined]
             places: bearing.Places = bearing.places_among(self.skeleton, positions) | self.planted | held
-            loads = touching.loads(self.touching, asked)
+            loads = touching.loads(self.touching, asked) if self.touching else ()
             support = bearing.support(places, self.skeleton, held=held, loads=loads)
             if support is not None and centre is not None:
                 if bearing.outside(support, centre) <= slack:
