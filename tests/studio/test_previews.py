@@ -82,6 +82,23 @@ def test_a_drag_that_is_given_up_shows_the_motion_as_it_was(keyed: Session) -> N
     assert any(np.abs(each[head, :3] - before[frame]).max() > 0.01 for frame, each in changed.items())
 
 
+def test_a_path_above_the_poses_is_followed_while_its_key_is_dragged(keyed: Session) -> None:
+    assert keyed.motion is not None
+    x, y, z = keyed.motion.positions["left_hand"][30].tolist()
+    keyed.answer(said.PutHandle(handle=said.SceneHandle(id="left", joint="left_hand")))
+    keyed.answer(said.PutKey(key=said.Key(handle="left", frame=28, position=(x, y, z))))
+    keyed.answer(said.PutKey(key=said.Key(handle="left", frame=40, position=(x, y, z))))
+    wait_until(lambda: keyed.jobs.idle)
+    heard, key = Heard(keyed), said.Key(handle="left", frame=40, position=(x, y + 0.1, z))
+    keyed.answer(said.DragKey(seq=10, key=key))
+    wait_until(lambda: keyed.jobs.idle)
+    hand = keyed.state.pose.skeleton.index("left_hand")
+    np.testing.assert_allclose(shown(heard, keyed)[40][hand, :3], (x, y + 0.1, z), atol=5e-3)
+    undos = keyed.history.undos
+    keyed.answer(said.DragKey(seq=11, key=key, last=True))
+    assert keyed.history.undos == undos + 1
+
+
 def test_nothing_is_previewed_without_auto(keyed: Session) -> None:
     heard = Heard(keyed)
     x, y, z = keyed.state.handle("hand").position or (0.0, 0.0, 0.0)

@@ -149,23 +149,27 @@ class Session:
                 self._gesture = None
             ease = getattr(message, "ease", None)
             if ease is not None and not getattr(message, "last", True) and self.state.is_posed:
-                self.jobs.start_newest(PREVIEW, "", partial(self._preview, ease))
+                self.preview(lambda state, begun: pose_to_pose.keyed(state, begun, ease))
             return answer
 
-    def _preview(self, ease: int, _: Report) -> Done:
-        """Show the frames between the keys as they will be when the hand lets go where it is now."""
-        with self.lock:
-            state, begun = self.state, self.history.now
-        if state is begun:
+    def preview(self, ahead: Callable[[State, State], State]) -> None:
+        """Show the frames as they will be when the hand lets go, by the state now and the one before the gesture."""
+        begun = self.history.now
+
+        def work(_: Report) -> Done:
+            state = self.state
+            if state is begun:
+                return Done(list)
+            found = ahead(state, begun)
+            with self.lock:
+                if self.history.now is begun and self.state is not begun:  # else it is over
+                    first, end = differing_frames(self._previewed or begun, found)
+                    self._previewed = found
+                    if end > first:
+                        self.post(motion_range(found, first, end, seq=self.seq, fine=False))
             return Done(list)
-        ahead = pose_to_pose.keyed(state, begun, ease)
-        with self.lock:
-            if self.history.now is begun and self.state is not begun:  # else it is over
-                first, end = differing_frames(self._previewed or begun, ahead)
-                self._previewed = ahead
-                if end > first:
-                    self.post(motion_range(ahead, first, end, seq=self.seq, fine=False))
-        return Done(list)
+
+        self.jobs.start_newest(PREVIEW, "", work)
 
     def post(self, *said: ServerMessage) -> None:
         """Send messages unprompted, if a page is connected."""

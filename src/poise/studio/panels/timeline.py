@@ -103,7 +103,9 @@ class TimelinePanel(Panel):
             return self._changed(timeline, span, key.frame)
         before = state = session.state
         if state.is_posed:
-            return []  # what is above the poses is solved when the hand lets go
+            session.state = state.with_(timeline=timeline)
+            session.preview(lambda state, _begun: state.with_(layers=solved(state)))
+            return []
         if state.is_recording:
             session.state = recorrected(state, timeline, [key.frame], session.poser)
             return session.motion_shown(before, fine=False)
