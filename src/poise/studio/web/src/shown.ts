@@ -58,7 +58,7 @@ export function togglePlay(): void {
 function play(): void {
   const something = (state.workspace.value === "capture" && state.take.value) || state.motion.value;
   if (!something) {
-    state.notify("Nothing to play yet: key a handle at two frames, or open a clip.", "info");
+    state.notify("Nothing to play yet: key the pose at two frames (S), or open a clip.", "info");
     return;
   }
   const [first, last] = looped();
