@@ -193,7 +193,7 @@ def test_motions_are_objects_or_files(files: Path, walk: poise.Motion, kind: typ
     file = kind(files / "walk.bvh")
     read = poise.read(file)
     assert isinstance(read, poise.Motion)
-    for function in (poise.clean, lambda motion: poise.retarget(motion, walk)):
+    for function in (lambda motion: poise.repair(motion).motion, lambda motion: poise.retarget(motion, walk)):
         np.testing.assert_array_equal(function(file).rotations, function(read).rotations)
     found, expected = poise.virtual_markers(file), poise.virtual_markers(read)
     np.testing.assert_array_equal(found.points, expected.points)
@@ -204,7 +204,7 @@ def test_motions_are_objects_or_files(files: Path, walk: poise.Motion, kind: typ
 def test_a_file_of_markers_is_no_motion(walk: poise.Motion, tmp_path: Path) -> None:
     file = poise.write(poise.virtual_markers(walk), tmp_path / "walk.trc")
     with pytest.raises(InvalidValueError, match=r"walk.trc holds markers"):
-        poise.clean(file)
+        poise.repair(file)
 
 
 def test_a_motion_knows_its_length_and_can_be_edited(walk: poise.Motion) -> None:

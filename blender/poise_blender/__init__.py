@@ -1,5 +1,7 @@
 """Poses an armature by a few handles: moves empties, and Poise finds the body (`poise serve` on this machine).
 
+It also fills an action between its pose keys as people move, mends an action, and writes either with few keys.
+
 The armature stays as it is; only the rotations of its pose bones and the place of its pelvis are set. Of a rig that
 Rigify generated, these are the FK and tweak controls of trunk, arms and legs.
 """
@@ -33,7 +35,7 @@ class Link:
                 for name, parent in self.parents.items()
             ]
         )
-        self.root, self.roles = found["root"], found["roles"]
+        self.root, self.roles, self.joints = found["root"], found["roles"], found["joints"]
         self.seen = None
 
     def ask(self, **message):
@@ -156,6 +158,113 @@ def placed(armature, link, answer):
     }
 
 
+def shown_in(armature, link):
+    """Where the armature is in this frame, as Poise has it: the place of the first joint, and turns by joint."""
+    world, turned, turns = armature.matrix_world, {}, {}
+    for name in link.joints:
+        bone, parent = armature.pose.bones[name], link.parents[name]
+        rest = (world @ bone.bone.matrix_local).to_3x3().normalized()
+        turned[name] = TURN.inverted() @ (world @ bone.matrix).to_3x3().normalized() @ rest.inverted() @ TURN
+        above = turned.get(parent, Matrix.Identity(3))
+        turns[name] = list((above.inverted() @ turned[name]).to_quaternion())
+    return list(TURN.inverted() @ (world @ armature.pose.bones[link.root].matrix).translation), turns
+
+
+def shown_over(armature, link, scene, frames):
+    """The same of several frames."""
+    was, found = scene.frame_current, []
+    for frame in frames:
+        scene.frame_set(frame)
+        found.append(shown_in(armature, link))
+    scene.frame_set(was)
+    return found
+
+
+def curves_of(action):
+    """All curves of an action, of Blender 4 or 5."""
+    if hasattr(action, "layers") and len(action.layers):
+        bags = [bag for layer in action.layers for strip in layer.strips for bag in strip.channelbags]
+        return [curve for bag in bags for curve in bag.fcurves]
+    return list(getattr(action, "fcurves", ()))
+
+
+def keyed_frames(armature):
+    """The frames in which the armature has pose keys."""
+    data = armature.animation_data
+    curves = curves_of(data.action) if data and data.action else []
+    posed = (curve for curve in curves if curve.data_path.startswith("pose.bones"))
+    return sorted({round(point.co.x) for curve in posed for point in curve.keyframe_points})
+
+
+def new_action(armature, name):
+    """Gives the armature an empty action."""
+    (armature.animation_data or armature.animation_data_create()).action = bpy.data.actions.new(name)
+
+
+def move(armature, link, answer, first, scene):
+    """Keys a motion that Poise sent, in every frame from the first, or as curves through few keys."""
+    if "place" in answer:
+        draw_curves(armature, link, answer, first)
+        return
+    was = scene.frame_current
+    for number, place in enumerate(answer["places"]):
+        scene.frame_set(first + number)
+        pose = {"place": place, "turns": {name: turns[number] for name, turns in answer["turns"].items()}}
+        (move_controls if link.controls else turn_bones)(armature, link, pose)
+        key(armature, link, first + number)
+    scene.frame_set(was)
+
+
+def draw_curves(armature, link, answer, first):
+    """Sets Bezier curves that are those of Poise: handles reach a third of the way to the next key."""
+    world = armature.matrix_world
+    for name, curve in answer["turns"].items():
+        bone = armature.pose.bones[name]
+        axes = (world @ bone.bone.matrix_local).to_3x3().normalized()
+        turn = (axes.inverted() @ TURN).to_quaternion()
+
+        def in_bone(value, turn=turn):
+            return turn @ Quaternion(value) @ turn.inverted()
+
+        bone.rotation_mode = "QUATERNION"
+        values = [in_bone(value) for value in curve["values"]]
+        slopes = [in_bone(slope) for slope in curve["slopes"]]
+        for axis in range(4):
+            points = [(v[axis], s[axis]) for v, s in zip(values, slopes, strict=True)]
+            draw_curve(armature, bone, "rotation_quaternion", axis, curve["frames"], points, first)
+    root = armature.pose.bones[link.root]
+    rest = (world @ root.bone.matrix_local).inverted()
+    values = [rest @ (TURN @ Vector(value)) for value in answer["place"]["values"]]
+    slopes = [rest.to_3x3() @ (TURN @ Vector(slope)) for slope in answer["place"]["slopes"]]
+    for axis in range(3):
+        points = [(v[axis], s[axis]) for v, s in zip(values, slopes, strict=True)]
+        draw_curve(armature, root, "location", axis, answer["place"]["frames"], points, first)
+
+
+def draw_curve(armature, bone, path, axis, frames, points, first):
+    """One component of a bone's curve."""
+    action, whole = (
+        armature.animation_data.action,
+        f'pose.bones["{bpy.utils.escape_identifier(bone.name)}"].{path}',
+    )
+    if hasattr(action, "fcurve_ensure_for_datablock"):
+        curve = action.fcurve_ensure_for_datablock(armature, whole, index=axis)
+    else:
+        curve = action.fcurves.new(whole, index=axis, action_group=bone.name)
+    curve.auto_smoothing = "NONE"
+    curve.keyframe_points.add(len(frames))
+    for number, (frame, (value, slope)) in enumerate(zip(frames, points, strict=True)):
+        point = curve.keyframe_points[number]
+        before = (frame - frames[number - 1]) / 3.0 if number else 1.0 / 3.0
+        after = (frames[number + 1] - frame) / 3.0 if number + 1 < len(frames) else 1.0 / 3.0
+        point.co = (first + frame, value)
+        point.interpolation = "BEZIER"
+        point.handle_left_type = point.handle_right_type = "FREE"
+        point.handle_left = (first + frame - before, value - before * slope)
+        point.handle_right = (first + frame + after, value + after * slope)
+    curve.update()
+
+
 class POISE_OT_connect(bpy.types.Operator):  # noqa: N801 - as Blender asks
     """Connect the active armature to Poise and make its handles"""
 
@@ -219,9 +328,7 @@ class POISE_OT_bake(Linked, bpy.types.Operator):  # noqa: N801 - as Blender asks
     def execute(self, context):
         name, scene, was = armature_of(context.object), context.scene, context.scene.frame_current
         armature, link = bpy.data.objects[name], _links[name]
-        (armature.animation_data or armature.animation_data_create()).action = bpy.data.actions.new(
-            f"{name} by Poise"
-        )
+        new_action(armature, f"{name} by Poise")
         try:
             link.ask(rest=True)
             for frame in range(scene.frame_start, scene.frame_end + 1):
@@ -233,6 +340,86 @@ class POISE_OT_bake(Linked, bpy.types.Operator):  # noqa: N801 - as Blender asks
             return {"CANCELLED"}
         scene.frame_set(was)
         return {"FINISHED"}
+
+
+class Moving(Linked):
+    """Operators that send frames of the action, and write another one."""
+
+    bl_options = {"REGISTER", "UNDO"}  # noqa: RUF012 - as Blender asks
+
+    def execute(self, context):
+        name, scene = armature_of(context.object), context.scene
+        armature, link = bpy.data.objects[name], _links[name]
+        few = scene.poise_few and not link.controls  # controls hang on each other, so each frame is keyed
+        frames = keyed_frames(armature)
+        if len(frames) < 2:
+            self.report({"ERROR"}, "key the armature at two frames or more")
+            return {"CANCELLED"}
+        try:
+            answer = link.ask(**self.asked(armature, link, scene, frames), keys=few)
+        except (OSError, RuntimeError) as error:
+            self.report({"ERROR"}, str(error))
+            return {"CANCELLED"}
+        new_action(armature, f"{name} {self.bl_label.lower()} by Poise")
+        move(armature, link, answer, frames[0], scene)
+        for line in (*answer.get("notes", ()), *([answer["keys"]] if few else [])):
+            self.report({"INFO"}, line)
+        return {"FINISHED"}
+
+    def over(self, armature, link, scene, frames):
+        """The motion from the first of these frames to the last."""
+        found = shown_over(armature, link, scene, range(frames[0], frames[-1] + 1))
+        turns = {name: [turns[name] for _, turns in found] for name in link.joints}
+        return {"fps": rate_of(scene), "places": [place for place, _ in found], "turns": turns}
+
+
+class POISE_OT_between(Moving, bpy.types.Operator):  # noqa: N801 - as Blender asks
+    """Fill the action between its keys, each of which is a whole pose, as people move"""
+
+    bl_idname, bl_label = "poise.between", "In-between"
+
+    def asked(self, armature, link, scene, frames):
+        found = shown_over(armature, link, scene, frames)
+        keys = [
+            {"frame": frame - frames[0], "place": place, "turns": turns}
+            for frame, (place, turns) in zip(frames, found, strict=True)
+        ]
+        return {"between": {"fps": rate_of(scene), "keys": keys}}
+
+
+class POISE_OT_repair(Moving, bpy.types.Operator):  # noqa: N801 - as Blender asks
+    """Mend the action: jitter, sliding feet, a sunk floor, missing frames"""
+
+    bl_idname, bl_label = "poise.repair", "Repair"
+
+    def asked(self, armature, link, scene, frames):
+        return {"motion": self.over(armature, link, scene, frames), "repair": True}
+
+
+class POISE_OT_keys(Moving, bpy.types.Operator):  # noqa: N801 - as Blender asks
+    """Keep few keys of the action, within 1 cm and 2 degrees of every frame"""
+
+    bl_idname, bl_label = "poise.keys", "Few keys"
+
+    def asked(self, armature, link, scene, frames):
+        return {"motion": self.over(armature, link, scene, frames)}
+
+    def execute(self, context):
+        link, was = _links[armature_of(context.object)], context.scene.poise_few
+        if link.controls:
+            self.report(
+                {"ERROR"}, "controls of a generated rig hang on each other: they are keyed at every frame"
+            )
+            return {"CANCELLED"}
+        context.scene.poise_few = True
+        done = super().execute(context)
+        context.scene.poise_few = was
+        return done
+
+
+def rate_of(scene):
+    """Frames a second."""
+    return scene.render.fps / scene.render.fps_base
 
 
 def key(armature, link, frame):
@@ -264,6 +451,10 @@ class POISE_PT_panel(bpy.types.Panel):  # noqa: N801 - as Blender asks
         column.prop(context.scene, "poise_live")
         column.operator("poise.solve")
         column.operator("poise.bake")
+        column.separator()
+        column.prop(context.scene, "poise_few")
+        for operator in ("poise.between", "poise.repair", "poise.keys"):
+            column.operator(operator)
 
 
 def armature_of(one):
@@ -285,7 +476,9 @@ def follow(scene, _graph):
                 del _links[name]
 
 
-CLASSES = (POISE_OT_connect, POISE_OT_solve, POISE_OT_bake, POISE_PT_panel)
+CLASSES = (
+    POISE_OT_connect, POISE_OT_solve, POISE_OT_bake, POISE_OT_between, POISE_OT_repair, POISE_OT_keys, POISE_PT_panel,
+)  # fmt: skip
 
 
 def register():
@@ -295,11 +488,14 @@ def register():
     bpy.types.Scene.poise_live = bpy.props.BoolProperty(
         name="Live", description="Pose while handles are moved"
     )
+    bpy.types.Scene.poise_few = bpy.props.BoolProperty(
+        name="Few keys", description="Write few keys of every curve, within 1 cm and 2 degrees"
+    )
     bpy.app.handlers.depsgraph_update_post.append(follow)
 
 
 def unregister():
     bpy.app.handlers.depsgraph_update_post.remove(follow)
-    del bpy.types.Scene.poise_live, bpy.types.Scene.poise_port
+    del bpy.types.Scene.poise_few, bpy.types.Scene.poise_live, bpy.types.Scene.poise_port
     for one in reversed(CLASSES):
         bpy.utils.unregister_class(one)

@@ -20,9 +20,8 @@ if TYPE_CHECKING:
     from poise.apps.keyframing import inbetween, keyframe
     from poise.apps.learning import learn
     from poise.apps.outputs import save, show
-    from poise.apps.planting import clean
     from poise.apps.posing import pose
-    from poise.apps.repairing import repair
+    from poise.apps.repairing import clean, repair
     from poise.apps.retargeting import retarget
     from poise.apps.simulating import simulate
     from poise.apps.virtual_markers import virtual_markers
@@ -86,9 +85,8 @@ _HOMES = {
     "apps.keyframing": "inbetween keyframe",
     "apps.learning": "learn",
     "apps.outputs": "save show",
-    "apps.planting": "clean",
     "apps.posing": "pose",
-    "apps.repairing": "repair",
+    "apps.repairing": "clean repair",
     "apps.retargeting": "retarget",
     "apps.simulating": "simulate",
     "apps.virtual_markers": "virtual_markers",

@@ -43,3 +43,30 @@ def test_an_armature_follows_its_handles_in_blender(port: int, character: str, t
     assert errors["live"] < 0.005
     assert max(errors["baked"]) < 0.005
     assert errors["action"].endswith("by Poise")
+
+
+def test_actions_are_filled_mended_and_keyed_in_blender(port: int, tmp_path: Path) -> None:
+    character = tmp_path / "walk.glb"
+    act("walk", seconds=1.5, fps=30).save(character)
+    script = Path(__file__).with_name("moving_in_blender.py")
+    ran = subprocess.run(
+        [BLENDER, str(script), str(FOLDER), str(port), str(character)],
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
+    lines = [line for line in ran.stdout.splitlines() if line.startswith("FOUND ")]
+    assert lines, ran.stdout[-2000:] + ran.stderr[-4000:]
+    found = json.loads(lines[-1].removeprefix("FOUND "))
+    way, turn = found["few"]
+    assert way < 0.0101
+    assert turn < 2.02
+    keys, curves = found["keys"]
+    assert keys < 0.25 * found["frames"] * curves
+    assert found["action"].endswith("by Poise")
+    assert found["repaired"][0] < 0.03
+    assert found["posed"][0] < 1e-4
+    assert found["between"][0] < 1e-3
+    assert found["between frames"] == found["span"]
+    assert found["moves"] > 0.05

@@ -9,7 +9,6 @@ on the floor while the foot stands, and never below it.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
@@ -17,7 +16,6 @@ import numpy as np
 from jaxtyping import Bool, Float
 
 from poise.apps.skin import Sole, skin_of
-from poise.formats.registry import read_motion
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
 from poise.motion.contacts import Contacts, foot_contacts, foot_joints, foot_positions
@@ -108,15 +106,14 @@ def following(
     return motion.with_frames(roots, rotations.continuous(quaternions))
 
 
-def clean(motion: Motion | str | os.PathLike[str], *, progress: Progress = silent) -> Motion:
-    """Remove foot slide from a motion or a motion file: every standing foot stays in one position."""
-    motion = read_motion(motion)
+def standing(motion: Motion) -> Motion:
+    """The motion without foot slide: every standing foot stays in one position, its skin on the floor."""
     contacts, ground, skin = foot_contacts(motion), Ground(), skin_of(motion)
     if skin is not None:
         heights = np.stack([sole.lowest(motion) for sole in skin.soles], axis=-1)
-        standing = heights[contacts.feet] if contacts.feet.any() else heights.min(keepdims=True)
-        ground = Ground(floor=exact_floor(motion, float(np.median(standing))), soles=skin.soles)
-    return planted(motion, motion, contacts, ground, progress=progress)
+        lowest = heights[contacts.feet] if contacts.feet.any() else heights.min(keepdims=True)
+        ground = Ground(floor=exact_floor(motion, float(np.median(lowest))), soles=skin.soles)
+    return planted(motion, motion, contacts, ground)
 
 
 def exact_floor(motion: Motion, floor: float) -> float:

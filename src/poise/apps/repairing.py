@@ -3,13 +3,14 @@
 The motion is the likeliest one by a list of terms of the one solver over time: near the frames that are given, with
 accelerations as they have in this motion, and with feet that rest where they touch the floor. Jitter is separated from
 movement by third differences: white noise has them twenty times its variance, movement at usual rates hardly any. The
-result has no lag, since all frames are solved together. Then standing feet are kept exactly (`apps.planting`), and
-limbs stay out of the body and above the floor.
+result has no lag, since all frames are solved together. Limbs stay out of the body and above the floor, and standing
+feet are kept exactly (`apps.planting`).
 """
 
 from __future__ import annotations
 
 import os
+import warnings
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -19,7 +20,8 @@ from PIL import Image
 from scipy.interpolate import PchipInterpolator
 from scipy.ndimage import gaussian_filter1d, median_filter
 
-from poise.apps.planting import slides
+from poise.apps.planting import slides, standing
+from poise.apps.skin import skin_of
 from poise.formats.registry import read_motion
 from poise.geometry import rotations
 from poise.geometry.splines import smoothstep
@@ -51,14 +53,19 @@ USUAL, PACE = (
 )  # metres a second: feet that roll slide so in good recordings, and more if the body is fast
 FIRM = 0.001  # radians: how far joints give way while the path over the floor is corrected
 SHAKES = 3.0  # per second: how fast jitter of the legs, in metres at the foot, makes it slide
-YIELDS = 0.002  # metres, radians: how far the body gives way to resting feet
-RESTS = 0.0005  # metres: how far a resting point of a foot moves between frames
+YIELDS = 0.0015  # metres, radians: how far the body gives way to resting feet
+RESTS = 0.001  # metres: how far a resting point of a foot moves between frames
 LOW = 0.035  # of stature: a point of a foot lower than this above its lowest place may rest
+SKATES = 0.05  # metres: feet that still slide by more are kept exactly, as those with a skin always are
 TOGETHER = 0.15  # metres a second: points of feet that move so alike rest on the same floor
 SLOW = 0.25  # of the square root of gravity times leg length: a faster foot does not rest
 SWAY = 4.0  # frames over which the slide of the whole body is averaged
-TILTS, ROUGH = 0.035, 0.012  # of stature: a floor that is levelled; one that is too rough to be tilted
+TILTS, ROUGH = (
+    0.055,
+    0.016,
+)  # of stature: a floor that tilts by more is levelled, as 1 of 70 recorded ones does; but not one that is rougher
 SUNK = 0.003  # of stature: depth of a foot below its usual height that stays
+DRIFTS = 0.1  # metres a second: a path that slides by less stays
 QUANTILE = 0.3  # of the heights of the lowest points of feet, where the floor is
 BRIEF = 3.0  # seconds: feet that sink for longer stand on another floor
 NEARBY = 0.02  # metres: parts that are closer are kept apart
@@ -172,10 +179,18 @@ def repair(motion: Motion | str | os.PathLike[str], *, progress: Progress = sile
             points = foot_contacts(found).points.reshape(len(found), 4)
             known = Movement(known.noise + YIELDS**2, known.jolt)
             found = solved(raw, found, given, known, resting=points[1:] & points[:-1], apart=True)
+            if skin_of(found) is not None or max(slides(found), default=0.0) > SKATES:
+                found = standing(found)
     if missing := int(np.sum(~given)):
         notes.append(f"{missing} frames that repeat the one before were filled")
     progress(total, total)
     return Repaired(found, faults(motion), faults(found), tuple(notes))
+
+
+def clean(motion: Motion | str | os.PathLike[str], *, progress: Progress = silent) -> Motion:
+    """The old name of `repair`, for one more version: the mended motion alone."""
+    warnings.warn("poise.clean is poise.repair(...).motion now", DeprecationWarning, stacklevel=2)
+    return repair(motion, progress=progress).motion
 
 
 def stands_on_feet(motion: Motion) -> bool:
@@ -373,14 +388,9 @@ def drifting(motion: Motion, given: Bool[Array, "frames"], known: Movement) -> f
     share = gaussian_filter1d(frames.astype(float), SWAY)[:, None]
     slide = np.linalg.norm(gaussian_filter1d(own, SWAY, axis=0) / np.maximum(share, 1e-9), axis=1)[frames]
     pace = np.median(np.linalg.norm(np.diff(motion.root_positions[:, [0, 2]], axis=0), axis=1)) * motion.fps
-    return float(
-        np.sqrt(
-            max(
-                0.0,
-                np.median(slide) ** 2 - (USUAL + PACE * pace) ** 2 - (SHAKES * shaking(motion, known)) ** 2,
-            )
-        )
-    )
+    usual = (USUAL + PACE * pace) ** 2 + (SHAKES * shaking(motion, known)) ** 2
+    found = float(np.sqrt(max(0.0, np.median(slide) ** 2 - usual)))
+    return found if found > DRIFTS else 0.0
 
 
 def shaking(motion: Motion, known: Movement) -> float:

@@ -5,6 +5,12 @@ and returns its roles and its first joint. `{"pose": {"left_hand": [x, y, z], ..
 joint and every joint's rotation (wxyz) relative to its parent and the rest pose. The same handles always give the same
 pose, that of `poise.pose`; `{"rest": true}` is answered and changes nothing. Errors are returned as `{"error": ...}`.
 
+`{"motion": {"fps": 30, "places": [[x, y, z], ...], "turns": {"Hips": [[w, x, y, z], ...], ...}}}` is a motion in the
+same terms, frame by frame. With `"repair": true` it comes back mended, with `"keys": true` as curves through few keys
+(frames, values and slopes per frame), within 1 cm and 2 degrees; `notes` say what was done.
+`{"between": {"fps": 30, "keys": [{"frame": 0, "place": [x, y, z], "turns": {...}}, ...]}}` returns the motion between
+whole poses, also with `"keys": true`.
+
 `{"track": {"head": [x, y, z, w, x, y, z], ...}, "time": 1.25}` follows oriented trackers (`capture.trackers`), and also
 returns the deviation of every joint in metres; a tracker that is left out is not seen.
 """
@@ -22,7 +28,9 @@ from msgspec import Meta
 from poise.bounds import FARTHEST
 from poise.capture.trackers import ALL, TrackerPerformance
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
+from poise.geometry.rotations import IDENTITY, continuous
 from poise.motion.carrying import check_person
+from poise.motion.keys import Curve, few_keys
 from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.roles import subtree
@@ -33,11 +41,14 @@ from poise.solvers.posture import Manner, Posture
 from poise.types import silent
 
 HOST, PORT = "127.0.0.1", 39550
-LONGEST = 4_000_000  # bytes per line
+LONGEST = 32_000_000  # bytes per line
+MOST_FRAMES = 20_000
 LONGEST_TIME = 1e12  # seconds
 Coordinate = Annotated[float, Meta(ge=-FARTHEST, le=FARTHEST)]
 Place = tuple[Coordinate, Coordinate, Coordinate]
 Seven = tuple[Coordinate, Coordinate, Coordinate, Coordinate, Coordinate, Coordinate, Coordinate]
+Turn = tuple[Coordinate, Coordinate, Coordinate, Coordinate]
+Rate = Annotated[float, Meta(gt=0.0, le=1000.0)]
 Name = Annotated[str, Meta(max_length=200)]
 
 
@@ -49,11 +60,38 @@ class ServedBone(msgspec.Struct):
     head: Place
 
 
+class ServedMotion(msgspec.Struct, forbid_unknown_fields=True):
+    """Where the first joint is and how every joint is turned, in every frame."""
+
+    fps: Rate
+    places: Annotated[list[Place], Meta(min_length=1, max_length=MOST_FRAMES)]
+    turns: dict[Name, list[Turn]]
+
+
+class ServedKey(msgspec.Struct, forbid_unknown_fields=True):
+    """A whole pose at a frame."""
+
+    frame: Annotated[int, Meta(ge=0, le=MOST_FRAMES)]
+    place: Place
+    turns: dict[Name, Turn]
+
+
+class ServedKeys(msgspec.Struct, forbid_unknown_fields=True):
+    """Poses to move between."""
+
+    fps: Rate
+    keys: Annotated[list[ServedKey], Meta(min_length=2, max_length=2000)]
+
+
 class ServedRequest(msgspec.Struct, forbid_unknown_fields=True):
     """The possible requests, one at a time."""
 
     open: Annotated[list[ServedBone], Meta(max_length=2000)] | None = None
     pose: Annotated[dict[Name, Place], Meta(max_length=200)] | None = None
+    motion: ServedMotion | None = None
+    between: ServedKeys | None = None
+    repair: bool = False
+    keys: bool = False
     track: Annotated[dict[Name, Seven], Meta(max_length=200)] | None = None
     time: Annotated[float, Meta(ge=-LONGEST_TIME, le=LONGEST_TIME)] | None = None
     rest: bool = False
@@ -78,11 +116,15 @@ class ServedCharacter:
                 return {}
             if asked.pose:
                 return self._pose(asked.pose)
+            if asked.motion is not None:
+                return self._motion(asked.motion, mends=asked.repair, keys=asked.keys)
+            if asked.between is not None:
+                return self._between(asked.between, keys=asked.keys)
             if asked.track is not None:
                 return self._track(asked.track, asked.time)
             raise InvalidValueError(
                 "expected a line with open (bones), pose (positions by handle), track (positions and rotations by "
-                "role) or rest (true)"
+                "role), motion, between or rest (true)"
             )
         except (msgspec.DecodeError, UnicodeDecodeError, RecursionError, PoiseError) as error:
             return {"error": str(error)}
@@ -94,7 +136,7 @@ class ServedCharacter:
         heading = heading_of(Pose.rest(skeleton))
         x, _, z = (0.0, 0.0, 1.0) if heading is None else np.round(heading, 3).tolist()
         self._manner = Manner(heading=(x, 0.0, z))  # as the character stands in its scene
-        return {"root": skeleton.names[0], "roles": dict(skeleton.roles)}
+        return {"root": skeleton.names[0], "roles": dict(skeleton.roles), "joints": list(skeleton.names)}
 
     def _pose(self, places: dict[str, Place]) -> dict[str, Any]:
         if self._posture is None:
@@ -107,12 +149,44 @@ class ServedCharacter:
         far = {name: round(float(gap), 4) for name, gap in gaps.items()}
         return shown(pose) | {"far": far}
 
-    def _track(self, seen: dict[str, Seven], at: float | None) -> dict[str, Any]:
+    def _motion(self, asked: ServedMotion, *, mends: bool, keys: bool) -> dict[str, Any]:
+        skeleton, count = self._opened(), len(asked.places)
+        turns = np.tile(IDENTITY, (count, len(skeleton), 1))
+        for name, each in asked.turns.items():
+            if len(each) != count:
+                raise InvalidValueError(
+                    f"{name} has {len(each)} rotations; expected {count}, one of each place"
+                )
+            turns[:, _joint(skeleton, name)] = each
+        motion = Motion(skeleton, asked.fps, np.array(asked.places), turns)
+        if not mends:
+            return _moving(motion, keys=keys)
+        from poise.apps.repairing import repair  # as large as all else here
+
+        found = repair(motion)
+        return _moving(found.motion, keys=keys) | {"notes": str(found).splitlines()}
+
+    def _between(self, asked: ServedKeys, *, keys: bool) -> dict[str, Any]:
+        from poise.apps.inbetweening import PoseKey, through_keys
+
+        skeleton, poses = self._opened(), []
+        for key in asked.keys:
+            turns = np.tile(IDENTITY, (len(skeleton), 1))
+            for name, turn in key.turns.items():
+                turns[_joint(skeleton, name)] = turn
+            poses.append(PoseKey(key.frame / asked.fps, Pose(skeleton, np.array(key.place), turns)))
+        return _moving(through_keys(poses, fps=asked.fps).motion, keys=keys)
+
+    def _opened(self) -> Skeleton:
         if self._skeleton is None:
             raise InvalidValueError("no character is open; send its bones first")
+        return self._skeleton
+
+    def _track(self, seen: dict[str, Seven], at: float | None) -> dict[str, Any]:
+        skeleton = self._opened()
         if self._tracking is None:
-            worn = [role for role in self._skeleton.roles if role in ALL or role in seen]
-            self._tracking = TrackerPerformance(worn, skeleton=self._skeleton)
+            worn = [role for role in skeleton.roles if role in ALL or role in seen]
+            self._tracking = TrackerPerformance(worn, skeleton=skeleton)
         names = self._tracking.names
         if unknown := [name for name in seen if name not in names]:
             raise UnknownNameError("tracker", unknown[0], names)
@@ -125,6 +199,28 @@ def shown(pose: Pose) -> dict[str, Any]:
     """A pose as its first joint's position and all joints' rotations."""
     turns = dict(zip(pose.skeleton.names, np.round(pose.rotations, 7).tolist(), strict=True))
     return {"place": pose.root_position.tolist(), "turns": turns}
+
+
+def _joint(skeleton: Skeleton, name: str) -> int:
+    if name not in skeleton.names:
+        raise UnknownNameError("joint", name, skeleton.names)
+    return skeleton.names.index(name)
+
+
+def _moving(motion: Motion, *, keys: bool) -> dict[str, Any]:
+    """A motion, frame by frame or as curves."""
+    names = motion.skeleton.names
+    if keys:
+        found = few_keys(motion)
+        curves = {name: _curve(one) for name, one in zip(names, found.joints, strict=True)}
+        return {"frames": len(motion), "place": _curve(found.root), "turns": curves, "keys": found.summary}
+    turns = np.round(continuous(motion.rotations), 7)
+    named = {name: turns[:, joint].tolist() for joint, name in enumerate(names)}
+    return {"frames": len(motion), "places": motion.root_positions.tolist(), "turns": named}
+
+
+def _curve(curve: Curve) -> dict[str, Any]:
+    return {"frames": curve.frames.tolist(), "values": curve.values.tolist(), "slopes": curve.slopes.tolist()}
 
 
 def skeleton_of(bones: list[ServedBone]) -> Skeleton:

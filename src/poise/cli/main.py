@@ -44,7 +44,7 @@ COMMANDS = {
     "retarget": "put a motion on your own character",
     "character": "show and correct the roles of a character's joints",
     "repair": "mend a motion: jitter, sliding feet, a sunk floor, missing frames",
-    "clean": "remove the foot slide of a motion",
+    "clean": "the old name of repair",
     "convert": "convert between file formats; trim, resample, mirror",
     "library": "build and search a library of many clips",
     "serve": "pose characters of other programs over a local socket",

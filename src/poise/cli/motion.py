@@ -395,6 +395,18 @@ def repair(
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
     """Mend a motion of any origin, and report what was wrong."""
+    _repair(motion, output, reading=reading, keys=keys, picture=picture, json=json)
+
+
+def _repair(
+    motion: Path,
+    output: Path,
+    *,
+    reading: ReadingOptions,
+    keys: bool = False,
+    picture: Path | None = None,
+    json: bool = False,
+) -> None:
     from poise.apps import repairing as app
     from poise.apps.outputs import save_picture
 
@@ -436,27 +448,17 @@ def _few_keys(motion: Motion, output: Path) -> str:
 
 
 @command("""\
-Foot contacts are found by height and speed. A foot in contact stays in place.
+What it did is part of poise repair, which takes the same options.
 
 Examples:
-  poise clean walk.bvh -o clean.bvh
-  poise clean slides.glb -o stands.glb
+  poise repair walk.bvh -o mended.bvh
 """)
 def clean(
-    motion: Annotated[Path, about("The motion to clean.")],
+    motion: Annotated[Path, about("The motion to mend.")],
     *,
     output: Output,
     reading: ReadingOptions = AS_FOUND,
 ) -> None:
-    """Remove the foot slide of a motion."""
-    from poise.apps import planting as app
-    from poise.apps.outputs import save
-
-    source = reading.motion(motion)
-    with terminal.counting("standing") as report:
-        found = app.clean(source, progress=report)
-    save(found, output)
-    before, after = (1000.0 * max(app.slides(one, source), default=0.0) for one in (source, found))
-    print(
-        f"{output}: {len(found)} frames; standing feet slid by up to {before:.0f} mm before, {after:.0f} mm now"
-    )
+    """The old name of poise repair, for one more version."""
+    terminal.note("poise clean is the old name of poise repair, and goes with the next version")
+    _repair(motion, output, reading=reading)

@@ -17,7 +17,6 @@ from typing import Annotated
 import numpy as np
 from scipy.ndimage import gaussian_filter1d
 
-from poise.apps.planting import clean
 from poise.apps.repairing import repair
 from poise.errors import UnknownNameError
 from poise.evaluation.report import ABOUT, Protocol, ProtocolOptions, Request, Row
@@ -38,6 +37,7 @@ SINK = 0.1  # metres at the end of a clip
 PUSH, PUSH_OVER, PUSHES_EVERY = 0.06, 0.6, 2.0  # metres, seconds
 DROP, DROPS_EVERY = 0.3, 1.5  # seconds
 SLOW = 12.0  # Hz
+SMOOTH = 1.5  # frames
 
 Damage = Callable[[Motion, np.random.Generator], Motion]
 
@@ -91,9 +91,17 @@ def slow(clip: Motion, _draw: np.random.Generator) -> Motion:
 DAMAGES: dict[str, Damage] = {
     "noise": noise, "slide": slide, "sinking": sinking, "penetration": penetration, "dropped": dropped, "12 Hz": slow,
 }  # fmt: skip
+
+
+def smoothed(clip: Motion) -> Motion:
+    """The mean over a few frames, which anyone can have."""
+    turns = rotations.normalize(gaussian_filter1d(rotations.continuous(clip.rotations), SMOOTH, axis=0))
+    return clip.with_frames(gaussian_filter1d(clip.root_positions, SMOOTH, axis=0), turns)
+
+
 METHODS: dict[str, Callable[[Motion], Motion]] = {
     "damaged": lambda clip: clip,
-    "clean": clean,
+    "smoothed": smoothed,
     "repair": lambda clip: repair(clip).motion,
 }
 

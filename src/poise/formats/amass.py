@@ -66,10 +66,11 @@ _FINGERS = {
 }
 _BODIES = {22: _BODY, 24: _BODY | _HANDS, 52: _BODY | _FINGERS, 55: _BODY | _FACE | _FINGERS}
 _PARTS = ("root_orient", "pose_body", "pose_jaw", "pose_eye", "pose_hand")
+_SMPL_PARTS = ("global_orient", "body_pose")  # of what estimates SMPL in pictures
 _RATES = ("mocap_framerate", "mocap_frame_rate", "fps", "frame_rate")
 _SHAPE = ("v_template", "shapedirs", "J_regressor")
-_MOST_BYTES = 2 << 30
-_UNREADABLE = (
+MOST_BYTES = 2 << 30
+UNREADABLE = (
     OSError, ValueError, TypeError, AttributeError, EOFError, KeyError, MemoryError, zipfile.BadZipFile, zlib.error,
     NotImplementedError, RuntimeError,
 )  # fmt: skip
@@ -84,7 +85,28 @@ def read(
 ) -> Motion:
     """Read an AMASS or SMPL file; `model` is the body model's `.npz`, `up` the world's up axis ("+Z")."""
     file = existing_file(path)
-    found = _arrays(file, ("poses", "trans", "betas", *_PARTS, *_RATES))
+    found = _arrays(file, ("poses", "trans", "transl", "betas", *_PARTS, *_SMPL_PARTS, *_RATES))
+    return body_motion(found, file, model=model, up=up, fps=fps)
+
+
+def body_motion(
+    found: Mapping[str, Array],
+    file: Path,
+    *,
+    format: str = "amass",
+    model: str | os.PathLike[str] | None = None,
+    up: str | None = None,
+    fps: float | None = None,
+) -> Motion:
+    """The motion in arrays of SMPL's parameters."""
+    if "poses" not in found and set(_SMPL_PARTS) <= set(found):
+        found = {
+            **found,
+            "poses": np.concatenate(
+                [np.reshape(found[one], (len(found[one]), -1)) for one in _SMPL_PARTS], axis=1
+            ),
+        }
+    found = {"trans": found["transl"], **found} if "transl" in found else found
     parts = [found["poses"]] if "poses" in found else [found[name] for name in _PARTS if name in found]
     if not parts or any(part.ndim < 2 or len(part) != len(parts[0]) for part in parts):
         shapes = ", ".join(f"{name} {array.shape}" for name, array in found.items()) or "neither"
@@ -118,7 +140,7 @@ def read(
     quaternions[:, 0] = rotations.multiply(turn, quaternions[:, 0])
     largest = float(np.max(np.linalg.norm(turns, axis=-1)))
     origin = Origin(
-        path=str(file), format="amass", units_reason="AMASS is in metres", frames_in_file=len(turns),
+        path=str(file), format=format, units_reason="AMASS is in metres", frames_in_file=len(turns),
         notes=(f"{axis} is up: {why}", reason),
         warnings=(Doubt(f"angles of up to {largest:.3g} radians; are they degrees?"),) if largest > 4 * np.pi else (),
     )  # fmt: skip
@@ -130,6 +152,14 @@ def read(
         skeleton, rate, rotations.rotate(turn, places), rotations.continuous(quaternions),
         name=file.stem, origin=origin,
     )  # fmt: skip
+
+
+def average_body(joints: int) -> tuple[tuple[str, ...], Array, Float[Array, "joints 3"]]:
+    """Names, parents and offsets of SMPL's joints, of average proportions."""
+    body = _BODIES[joints]
+    names = tuple(body)
+    parents = [names.index(parent) if parent else -1 for parent, _ in body.values()]
+    return names, np.array(parents), _STATURE * np.array([offset for _, offset in body.values()])
 
 
 def write(motion: Motion, path: str | os.PathLike[str]) -> None:
@@ -165,10 +195,10 @@ def _arrays(file: Path, names: tuple[str, ...]) -> dict[str, Array]:
     """The named arrays that a file has, as numbers; no pickled code is run."""
     try:
         with np.load(file, allow_pickle=False) as opened:
-            if sum(entry.file_size for entry in opened.zip.infolist()) > _MOST_BYTES:
-                raise ParseError(f"it unpacks to more than {_MOST_BYTES >> 30} GB", path=file)
+            if sum(entry.file_size for entry in opened.zip.infolist()) > MOST_BYTES:
+                raise ParseError(f"it unpacks to more than {MOST_BYTES >> 30} GB", path=file)
             return {name: opened[name].astype(np.float64) for name in names if name in opened.files}
-    except _UNREADABLE as error:
+    except UNREADABLE as error:
         raise ParseError(f"it is not a NumPy archive that can be read: {error}", path=file) from error
 
 

@@ -49,6 +49,8 @@ class Format:
     """Whether it stores marker recordings."""
     only_written: bool = False
     """Whether it is for other programs, and Poise does not read it."""
+    only_read: bool = False
+    """Whether Poise reads it only."""
     module: str = ""
     """The module with its functions, imported when first needed."""
 
@@ -73,6 +75,8 @@ _OWN: dict[str, tuple[str, Callable[[bytes], bool]]] = {
     "fbx": (".fbx", lambda head: head.startswith((b"Kaydara FBX Binary", b"; FBX"))),
     "usd": (".usd .usda .usdc .usdz", lambda head: head.startswith((b"PXR-USDC", b"#usda"))),
     "amass": (".npz", lambda _head: False),
+    "gvhmr": (".pt", lambda _head: False),
+    "landmarks": (".json", lambda _head: False),
     "mot": (".mot", lambda _head: False),
     "csv": (".csv", lambda _head: False),
 }
@@ -83,7 +87,8 @@ _INSTEAD = {
 }  # files of other programs, with formats that those programs can write and Poise reads
 FORMATS: Registry[Format] = Registry("file format", {
     name: Format(name, tuple(names.split()), sniff, markers=name in ("c3d", "trc"), only_written=name == "csv",
-        module=f"poise.formats.{name}")
+        only_read=name in ("gvhmr", "landmarks"),
+        module="poise.capture.landmarks" if name == "landmarks" else f"poise.formats.{name}")
     for name, (names, sniff) in _OWN.items()
 })  # fmt: skip
 SKINS: Registry[Callable[..., Any]] = Registry(
@@ -108,8 +113,8 @@ def register_format(format: Format) -> None:
 
 
 def extensions(*, markers: bool | None = None, written: bool = False) -> tuple[str, ...]:
-    """The extensions of all formats that are read, or also of those only `written`; with or without markers."""
-    listed = [known for known in FORMATS.values() if written or not known.only_written]
+    """The extensions of all formats that are read, or of those that are `written`; with or without markers."""
+    listed = [one for one in FORMATS.values() if not (one.only_read if written else one.only_written)]
     chosen = [known for known in listed if markers in (None, known.markers)]
     return tuple(extension for known in chosen for extension in known.extensions)
 
@@ -122,7 +127,7 @@ def motion_files(sources: Sequence[Path], *, markers: bool | None = None) -> lis
     if not sources:
         raise InvalidValueError("name at least one clip or folder")
     found: dict[Path, None] = {}
-    known = {*extensions(markers=markers)} - {".asf", ".mot"}
+    known = {*extensions(markers=markers)} - {".asf", ".mot", ".json", ".pt"}  # which also hold other things
     for source in sources:
         if source.is_dir():
             inside = sorted(file for file in source.rglob("*") if file.suffix.lower() in known)
@@ -168,7 +173,14 @@ def read(
 
 
 def read_character(path: str | os.PathLike[str]) -> Motion:
-    """Read the body in a file: for a GLB in the pose of its nodes, for other files in the rest pose."""
+    """Read the body in a file: for a GLB in the pose of its nodes, for other files in the rest pose.
+
+    Instead of a file, the name of a body model will do (`formats.packaged_bodies`): anny, soma, smpl or smplx.
+    """
+    from poise.formats.packaged_bodies import packaged_body
+
+    if (packaged := packaged_body(path)) is not None:
+        return packaged
     file = existing_file(path)
     own = _recognise(file).function("character")
     value = _plausible(own(file), file) if own is not None else read(file)
