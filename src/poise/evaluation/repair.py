@@ -3,7 +3,8 @@
 Every damage is one that tools leave behind: `noise` of a detector, a path that slides over the floor, a body that sinks
 into it, `penetration` for moments, `dropped` frames in which the last pose stands, and poses at 12 Hz in a clip of 30.
 Errors are distances of all joints from the recording, in the world. The slide is the speed of feet in the recording's
-contacts. A contact is lost if no frame of it is one in the mended motion.
+contacts. A contact is lost if no frame of it is one in the mended motion. `damaged` does nothing, `smoothed` is a mean
+over a few frames. Settings of `repair` are chosen on the split `choice` alone; `strangers` is for reporting.
 """
 
 from __future__ import annotations
