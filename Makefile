@@ -91,6 +91,7 @@ characters: .venv/.dev ## carry motions onto every character of a folder, check 
 
 studio-tasks: .venv/.dev ## pose nine everyday tasks and a walk with the studio's defaults, on one page to look at
 	$(BIN)/python tools/studio_tasks.py --output out/studio-tasks.png
+	$(BIN)/python tools/studio_tasks.py --motion --output out/studio-tasks-motion.png
 
 studio-latency: .venv/.dev page ## measure in the real page how long the pointer waits for its frame, under every model
 	@tools/browser.sh

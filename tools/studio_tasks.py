@@ -1,7 +1,8 @@
 """Poses nine everyday tasks and a walk of four keys as a person would in the studio, and draws them on one page.
 
 Each is dragged through the studio's own session with its defaults. The page shows two views, the support (green) and
-where the centre of mass is above the floor (blue inside of it, red outside). Run by `make studio-tasks`.
+where the centre of mass is above the floor (blue inside of it, red outside). With `--motion` each task is a key
+between two of the standing body, and the page shows a film strip of each from two sides. Run by `make studio-tasks`.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from pathlib import Path
 import numpy as np
 from PIL import Image
 
+from poise.motion.motion import Motion
 from poise.pictures import labels
 from poise.pictures.mannequin import build_mannequin
 from poise.pictures.scene import Floor, figure, fitted, marker, render, rod
@@ -34,6 +36,8 @@ from poise.studio.uploads import Uploads
 Point = tuple[float, float, float]
 
 SIZE = (300, 330)
+SMALL, STRIP = (170, 190), 7  # pixels of a tile of a film strip, and tiles
+MIDDLE = 45  # the frame of a task between two of standing
 MOMENTS = 30  # of a drag
 VIEWS = (np.radians(-35.0), np.radians(55.0))
 GREEN, BLUE, RED, PINK = (0.1, 0.6, 0.2), (0.1, 0.3, 0.9), (0.9, 0.1, 0.1), (0.8, 0.1, 0.4)
@@ -98,7 +102,9 @@ def opened(models: ModelStore | None = None) -> Iterator[Session]:
         uploads.close()
 
 
-def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> said.SolvedPose:
+def drag(
+    session: Session, role: str, to: Point, *, moments: int = MOMENTS, ease: int | None = None
+) -> said.SolvedPose:
     """Drag a joint to a position, as a hand would."""
     if role not in [handle.id for handle in session.state.handles]:
         session.answer(said.PutHandle(handle=said.SceneHandle(id=role, joint=role)))
@@ -106,11 +112,15 @@ def drag(session: Session, role: str, to: Point, *, moments: int = MOMENTS) -> s
     for moment in range(1, moments + 1):
         x, y, z = (start + (np.array(to) - start) * moment / moments).tolist()
         answer = session.answer(
-            said.Drag(seq=next(NUMBERS), handle=role, position=(x, y, z), last=moment == moments)
+            said.Drag(
+                seq=next(NUMBERS),
+                handle=role,
+                position=(x, y, z),
+                last=moment == moments,
+                ease=ease if moment == moments else None,
+            )
         )
-    pose = answer[-1]
-    assert isinstance(pose, said.SolvedPose)
-    return pose
+    return [each for each in answer if isinstance(each, said.SolvedPose)][-1]
 
 
 def posed(name: str, task: Task) -> Posed:
@@ -125,6 +135,43 @@ def posed(name: str, task: Task) -> Posed:
             if left.hard and not left.met
         ]
         return Posed(name, session.state.pose, task.drags, held, ", ".join(missed))
+
+
+def moved(task: Task) -> Motion:
+    """From standing to the pose of a task and back, in three seconds, as whole poses on the timeline."""
+    with opened() as session:
+        session.answer(said.SetHands(hands=said.Hands(), ease=12))
+        session.answer(said.CopyPose())
+        session.answer(said.SetFrame(frame=MIDDLE))
+        for role, to in task.drags.items():
+            drag(session, role, to, ease=12)
+        session.answer(said.SetFrame(frame=2 * MIDDLE - 1))
+        session.answer(said.TakePose(seq=next(NUMBERS), last=True, ease=12))
+        while not session.jobs.idle or not session.state.smooth:
+            time.sleep(0.05)
+        assert session.state.motion is not None
+        return session.state.motion
+
+
+def strip_of(name: str, motion: Motion) -> Image.Image:
+    """A few frames side by side, from two sides."""
+    frames = np.linspace(0, len(motion) - 1, STRIP).round().astype(int)
+    page = Image.new("RGB", (STRIP * SMALL[0], 2 * SMALL[1]), "white")
+    positions, matrices = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    mannequin = build_mannequin(motion.skeleton, rotations=motion.rotations[frames])
+    x, _, z = motion.root_positions.mean(axis=0)
+    box = [[i, y, k] for i in (-0.7, 0.7) for y in (0.0, 2.0) for k in (-0.7, 0.7)]
+    for row, azimuth in enumerate(VIEWS):
+        view = fitted(
+            np.array(box) + np.array([x, 0.0, z]), azimuth=azimuth, elevation=np.radians(12.0), size=SMALL
+        )
+        for column, frame in enumerate(frames):
+            body = figure(mannequin, positions[frame], matrices[frame])
+            tile = Image.fromarray(render([body], view, floor=Floor(0.0, (x, z), 2.5)))
+            if not column and not row:
+                labels.write_title(tile, name, "")
+            page.paste(tile, (column * SMALL[0], row * SMALL[1]))
+    return page
 
 
 def walked() -> list[Posed]:
@@ -202,7 +249,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--output", type=Path, default=Path("out/studio-tasks.png"))
     parser.add_argument("--only", nargs="*", default=[*TASKS, "walk"])
+    parser.add_argument("--motion", action="store_true")
     given = parser.parse_args()
+    if given.motion:
+        strips = [strip_of(name, moved(task)) for name, task in TASKS.items() if name in given.only]
+        page = Image.new("RGB", (strips[0].width, sum(strip.height for strip in strips)), "white")
+        for number, strip in enumerate(strips):
+            page.paste(strip, (0, number * strip.height))
+        given.output.parent.mkdir(parents=True, exist_ok=True)
+        page.save(given.output)
+        print(given.output)
+        return
     poses = [posed(name, task) for name, task in TASKS.items() if name in given.only]
     for one in poses:
         carried = "inside" if one.overhang <= 0.0 else "on a hand" if TASKS[one.name].leans else "OUTSIDE"
