@@ -16,14 +16,14 @@ import numpy as np
 
 from poise.capture.markers import fit_body, template
 from poise.capture.matching import MatchedTake, read_take
-from poise.capture.tracking import MarkerTracker
+from poise.capture.tracking import LEARNING_FPS, MarkerTracker
 from poise.errors import PoiseError
 from poise.priors.broad import BroadPrior
 from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 
-FRAMES = 60  # of a take, solved
+FRAMES = 60  # of a take's middle, solved
 STANDING = 90  # percentile of a head marker's heights over a take
 LOWEST = 0.12  # metres: a floor at height 0 has its lowest marker below this
 HEADER = """\
@@ -80,10 +80,11 @@ def fit(path: Path, mapping: Path | None = None) -> Fit:
             computed=int(left.split()[2]) if left else 0,
         )
         calibration = fit_body(take)
-        tracker = MarkerTracker(
-            BroadPrior(PoseSpace(calibration.skeleton)), calibration, fps=take.markers.fps
-        )
-        chosen = take.markers.points[:: max(1, len(take) // FRAMES)]
+        stride = max(1, int(take.markers.fps / LEARNING_FPS))
+        first = max(0, (len(take) - FRAMES * stride) // 2)
+        chosen = take.markers.points[first : first + FRAMES * stride : stride]
+        space, fps = PoseSpace(calibration.skeleton), take.markers.fps / stride
+        tracker = MarkerTracker(BroadPrior(space), calibration, fps=fps)
         gaps = np.concatenate([tracker.step(points).markers - points for points in chosen])
         return replace(
             found,

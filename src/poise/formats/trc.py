@@ -185,7 +185,9 @@ def _doubts(
             yield Doubt(
                 f"the frame numbers jump: row {row} has {frames[row - 1]:g} after {frames[row - 2]:g}"
             )
-        elif abs((own := 1.0 / np.median(steps)) / header.rate - 1.0) > _SAME_RATE:
+        elif (
+            abs((own := 1.0 / steps[steps < 1.5 * np.median(steps)].mean()) / header.rate - 1.0) > _SAME_RATE
+        ):
             yield Doubt(
                 f"the header's rate is {header.rate:g} Hz, which was used, but the times are {own:.4g} Hz"
             )
