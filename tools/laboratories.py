@@ -1,6 +1,6 @@
 """Fits a body to every take of a folder, and writes what was understood of its markers as a table.
 
-    python tools/laboratories.py FOLDER [FOLDER ...] --output docs/results/laboratories.md
+    python tools/laboratories.py FOLDER [FOLDER ...] --output docs/results/notes/laboratories.md
 
 The height that a take shows is that of its highest head marker, divided by the share of the height at which its place
 is on the default body. Run on recordings that you have: none is part of Poise.
@@ -14,9 +14,9 @@ from pathlib import Path
 
 import numpy as np
 
-from poise.capture.markers import fit_body, template
+from poise.capture.markers import RUN_UP, fit_body, template
 from poise.capture.matching import MatchedTake, read_take
-from poise.capture.tracking import LEARNING_FPS, MarkerTracker
+from poise.capture.tracking import MarkerTracker
 from poise.errors import PoiseError
 from poise.priors.broad import BroadPrior
 from poise.skeleton.neutral import neutral_pose
@@ -29,12 +29,16 @@ LOWEST = 0.12  # metres: a floor at height 0 has its lowest marker below this
 HEADER = """\
 # Marker sets of laboratories
 
-`python tools/laboratories.py FOLDER ... --output docs/results/laboratories.md` fits a body to every
-take of folders and writes this table. The height from the head is that of the highest head marker,
-divided by the share of the height at which its place is on the default body. The last column is the
-error where the take is not solved. Recordings are not part of Poise.
+See [fill gaps, solve markers](../../markers.md).
 
-| take | marker set | markers | left out | body, m | from the head, m | off, cm | rms, mm |
+    python tools/laboratories.py FOLDER ... --output docs/results/notes/laboratories.md
+
+fits a body to every take of folders and writes this table. The height from the head is that of the
+highest head marker whose place is known, divided by the share of the height at which that place is
+on the default body. The rms is that of 50 frames of its middle, after a run-up. "Left out" are points that a model computed. A take that is not solved has its
+error. Takes with left and right swapped are refused. Recordings are not part of Poise.
+
+| Take | Marker set | Markers | Left out | Body (m) | From the head (m) | Off (cm) | rms (mm) |
 |---|---|---|---|---|---|---|---|
 """
 
@@ -80,12 +84,11 @@ def fit(path: Path, mapping: Path | None = None) -> Fit:
             computed=int(left.split()[2]) if left else 0,
         )
         calibration = fit_body(take)
-        stride = max(1, int(take.markers.fps / LEARNING_FPS))
-        first = max(0, (len(take) - FRAMES * stride) // 2)
-        chosen = take.markers.points[first : first + FRAMES * stride : stride]
-        space, fps = PoseSpace(calibration.skeleton), take.markers.fps / stride
-        tracker = MarkerTracker(BroadPrior(space), calibration, fps=fps)
-        gaps = np.concatenate([tracker.step(points).markers - points for points in chosen])
+        first = max(0, (len(take) - FRAMES) // 2)
+        chosen = take.markers.points[first : first + FRAMES]
+        space = PoseSpace(calibration.skeleton)
+        tracker = MarkerTracker(BroadPrior(space), calibration, fps=take.markers.fps)
+        gaps = np.concatenate([tracker.step(points).markers - points for points in chosen][RUN_UP:])
         return replace(
             found,
             height=calibration.skeleton.height,
@@ -97,15 +100,15 @@ def fit(path: Path, mapping: Path | None = None) -> Fit:
 
 
 def shown_height(take: MatchedTake) -> float:
-    """The height of the person by the highest marker of the head; NaN without one."""
+    """The height of the person by the highest head marker whose place is known; NaN without one."""
     body, points = template(), take.markers.points
     positions, turns = Pose(body, np.zeros(3), neutral_pose(body).rotations).world
     floor = float(np.nanmin(points[..., 1]))
     floor = 0.0 if abs(floor) < LOWEST else floor - 0.03
     best = np.nan
-    for number, handle in enumerate(take.layout.values()):
+    for number, (label, handle) in enumerate(take.layout.items()):
         heights = points[:, number, 1]
-        if handle.joint == "Head" and np.isfinite(heights).any():
+        if handle.joint == "Head" and label not in take.loose and np.isfinite(heights).any():
             at = body.index(handle.joint)
             below = positions[:, 1].max() - (positions[at] + turns[at] @ np.array(handle.offset))[1]
             share = 1.0 - below / body.height
