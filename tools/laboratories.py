@@ -35,8 +35,9 @@ See [fill gaps, solve markers](../../markers.md).
 
 fits a body to every take of folders and writes this table. The height from the head is that of the
 highest head marker whose place is known, divided by the share of the height at which that place is
-on the default body. The rms is that of 50 frames of its middle, after a run-up. "Left out" are points that a model computed. A take that is not solved has its
-error. Takes with left and right swapped are refused. Recordings are not part of Poise.
+on the default body. The rms is that of 50 frames of the middle, after a run-up. "Left out" are
+points that a model computed. A take that is not solved has its error. Takes with left and right
+swapped are refused. Recordings are not part of Poise.
 
 | Take | Marker set | Markers | Left out | Body (m) | From the head (m) | Off (cm) | rms (mm) |
 |---|---|---|---|---|---|---|---|
