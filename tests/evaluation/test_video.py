@@ -5,12 +5,18 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from poise.capture.people.take import capture_person
 from poise.errors import InvalidValueError
 from poise.evaluation import video
 from poise.evaluation.report import Request, evaluate
+from poise.geometry.alignment import rigid_fit
+from poise.motion.motion import Motion
 from poise.performer import act
+from poise.priors.motion.carrying import Frames
+from poise.priors.motion.prior import interpolated
 from poise.vision.people import models
 from poise.vision.people.person import TORSO
+from poise.vision.people.unknown_camera import level_camera, with_focal
 
 
 def test_a_recording_must_be_given() -> None:
@@ -60,3 +66,24 @@ def test_the_detector_finds_the_mannequin_where_it_is() -> None:
     true = video.as_detected(walk, [camera], np.random.default_rng(0))
     trunks = [one.pixels[:, 0, list(TORSO)].mean(axis=1) for one in (seen, true)]  # whichever side is left
     assert np.linalg.norm(trunks[0] - trunks[1], axis=1).max() < 0.05 * true.sides.min()
+
+
+@pytest.mark.slow
+def test_a_body_that_nobody_sees_for_a_while_moves_on_as_people_do() -> None:
+    """Against straight lines through the frames in which it is seen."""
+    walk = act("walk", seconds=2.5, fps=30, seed=1)
+    hidden = (np.arange(len(walk)) >= 25) & (np.arange(len(walk)) < 48)
+    seen = video.as_detected(walk, [video._camera(walk, 90.0)], np.random.default_rng(0))
+    pixels = np.where(hidden[:, None, None, None], np.nan, seen.pixels)
+    visible = np.where(hidden[:, None, None], 0.0, seen.visibility)
+    unseen = replace(seen, pixels=pixels, visibility=visible, cameras=[level_camera(video.SIZE)])
+    found, kept = capture_person(with_focal(unseen), known=False).motion, np.flatnonzero(~hidden)
+    shown = Frames(found.root_positions[kept], found.rotations[kept])
+    straight = found.with_frames(*interpolated(shown, kept, len(found)))
+
+    def error(motion: Motion) -> float:
+        own, true = (video._joints(one) - video.hips_of(one)[:, None] for one in (motion, walk))
+        turn, shift, _ = rigid_fit(own[kept].reshape(-1, 3), true[kept].reshape(-1, 3))
+        return float(np.linalg.norm(own[hidden] @ turn.T + shift - true[hidden], axis=-1).mean())
+
+    assert error(found) < 0.85 * error(straight)

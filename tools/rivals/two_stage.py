@@ -77,7 +77,7 @@ class Stage(nn.Module):
         self.layers = nn.ModuleList(Layer() for _ in range(LAYERS))
 
     def forward(self, x: Tensor, seen: Tensor, keyed: Tensor | None = None) -> Tensor:
-        """`seen` (rows, 1, 1, frames): which frames may be read; `keyed`: frames to the last past one and to the target."""
+        """`seen` (rows, 1, 1, frames) may be read; `keyed` are frames to the last past one and to the target."""
         count = x.shape[1]
         x = self.first(x)
         if self.keyed is not None:

@@ -186,6 +186,7 @@ class Sums:
         for name, value in {
             "cm": np.linalg.norm(gap, axis=-1).mean(1),
             "angles": rotations.geodesic_distance(turns, true_turns)[asked].mean(1),
+            "world": rotations.geodesic_distance(world, true_world).mean(1),
             "l2p": np.sqrt(np.square(gap / window.spread).sum((1, 2))),
             "l2q": np.sqrt(np.square(world - true_world).sum((1, 2))),
             "power": total, "moved": moved,
@@ -208,6 +209,7 @@ class Sums:
         return {
             "mpjpe_cm": 100 * mean(all_of["cm"]),
             "deg_per_joint": float(np.degrees(mean(all_of["angles"]))),
+            "world_deg": float(np.degrees(mean(all_of["world"]))),
             "l2p": mean(all_of["l2p"]),
             "l2q": mean(all_of["l2q"]),
             "npss": float(np.average(all_of["moved"], weights=all_of["power"])),

@@ -111,8 +111,9 @@ class Shapes(Rows):
         """Move the shapes to the current body."""
         del number
         carried = self._space.points(now.q, self._handles)
-        shift = np.nanmean(carried - self._shapes, axis=1, keepdims=True)
-        self.floats[:, :, 3:6] = np.nan_to_num(self._shapes + shift)
+        off = carried - self._shapes
+        seen = np.maximum(np.isfinite(off).sum(axis=1, keepdims=True), 1)
+        self.floats[:, :, 3:6] = np.nan_to_num(self._shapes + np.nansum(off, axis=1, keepdims=True) / seen)
         return False
 
 

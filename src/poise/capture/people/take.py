@@ -7,13 +7,14 @@ from dataclasses import replace
 from functools import partial
 
 import numpy as np
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 
 from poise.capture.people.solving import Trust, solve_person
 from poise.errors import InvalidValueError
 from poise.geometry.cameras import Camera
 from poise.motion.contacts import floor_height
 from poise.motion.motion import Motion
+from poise.priors.motion.prior import MotionPrior
 from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.neutral import neutral_pose
@@ -171,14 +172,29 @@ def capture_person(
     handles, looser = handles_of(body.space.skeleton)
     start = rough_poses(body, handles, places)
     found = solve_person(body, handles, looser, person, shapes, start, trust or Trust(), progress)
+    unseen = ~np.any(person.weights > 0.0, axis=(1, 2))
     if known:
-        return found
+        return bridged(found, unseen)
     # The same picture with the floor at zero and the person at the origin: both move together.
     shift = -np.array([found.q[0, 0], floor_height(found.motion), found.q[0, 2]])
     cameras = [replace(one, translation=one.translation - one.rotation @ shift) for one in found.cameras]
     shifted = np.concatenate([shift, np.zeros(found.space.size - 3)])
     moved = [replace(one, q=one.q + shifted) for one in found.solutions]
-    return replace(found, solutions=moved, cameras=cameras)
+    return bridged(replace(found, solutions=moved, cameras=cameras), unseen)
+
+
+def bridged(found: MotionSolution, unseen: Bool[Array, "frames"]) -> MotionSolution:
+    """The motion prior moves the body while no camera sees it, from when it was seen to when it is seen again."""
+    seen = np.flatnonzero(~unseen)
+    part = slice(seen[0], seen[-1] + 1)
+    if not unseen[part].any():
+        return found
+    between = MotionPrior(found.motion.skeleton).filled(found.motion[part], ~unseen[part]).motion
+    q = found.space.q_from_frames(between.root_positions, between.rotations)
+    solutions = list(found.solutions)
+    for frame in np.flatnonzero(unseen[part]):
+        solutions[part.start + frame] = replace(solutions[part.start + frame], q=q[frame])
+    return replace(found, solutions=solutions)
 
 
 def detected_motion(person: WatchedPerson, found: MotionSolution) -> Motion:
