@@ -19,7 +19,7 @@ def use(address: str, picture: str | None = None) -> None:
     """Ends with an error unless the hand follows the pointer and the page has no problem."""
     with browser() as opened:
         page = opened.new_context(viewport={"width": 1200, "height": 760}).new_page()
-        page.set_default_navigation_timeout(1000.0 * studio_page.PATIENCE)  # while the studio compiles on a busy machine
+        page.set_default_navigation_timeout(1000.0 * studio_page.PATIENCE)
         studio = StudioPage(page, address)
         start = studio.pixel(studio.joint("right_hand"))
         studio.drag(start, WAY)

@@ -7,6 +7,7 @@ import pytest
 
 from made_once import learned
 from poise import performer
+from poise.apps import simulating
 from poise.apps.animate import (
     animate,
     changed,
@@ -20,6 +21,7 @@ from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.formats import write
 from poise.motion import Motion, joint_positions
 from poise.priors.dynamics.prior import DynamicsPrior
+from poise.priors.dynamics.simulation import plan
 from poise.priors.dynamics.structure import MODELS
 from poise.priors.gaussian import GaussianPrior
 from poise.priors.local.prior import LocalPrior
@@ -211,8 +213,17 @@ def test_mistakes_are_named(prior: DynamicsPrior, walks: list[Motion], tmp_path:
             simulate(prior, **wrong)
 
 
-def test_a_simulation_goes_on_and_forward(prior: DynamicsPrior) -> None:
+def test_a_simulation_goes_on_and_forward(prior: DynamicsPrior, monkeypatch: pytest.MonkeyPatch) -> None:
+    planned = []
+
+    def planning(prior: DynamicsPrior, activities: list[str], *, frames: int) -> np.ndarray:
+        planned.append(activities)
+        return plan(prior, activities, frames=frames)
+
+    monkeypatch.setattr(simulating, "plan", planning)
+    simulate(prior, activities=["walk", "walk"], seconds=0.1)
     simulated = simulate(prior, activities=["walk"], seconds=2.0)
+    assert planned == [["walk", "walk"]]  # one activity alone needs no plan
     assert len(simulated.motion) == 121
     way = simulated.motion.root_positions[-1] - simulated.motion.root_positions[0]
     assert np.linalg.norm(way[[0, 2]]) > 1.5

@@ -8,7 +8,7 @@ import pytest
 import poise
 from poise import performer
 from poise.capture.matching import WITH_HEAD, known_places, marker_layout, match, read_layout
-from poise.capture.performance import Glimpse, Performance, PerformedFrame, motion_of, shortfall_of
+from poise.capture.performance import Glimpse, Performance, PerformedFrame, _pictured, motion_of, shortfall_of
 from poise.errors import InvalidValueError, ParseError, UnknownNameError
 from poise.geometry import rotations
 from poise.geometry.cameras import Camera
@@ -94,6 +94,12 @@ def test_a_marker_seen_by_one_camera_is_on_its_ray(performance: Performance, tak
     performance.reset()
     frame = performance.step(points, glimpses=[Glimpse(1, camera, (float(pixel[0]), float(pixel[1])))])
     np.testing.assert_allclose(camera.project(frame.markers[1]), pixel, atol=1.0)
+    shown = _pictured(
+        points, ~np.isnan(points[:, 0]), [Glimpse(1, camera, (float(pixel[0]), float(pixel[1])))]
+    )
+    ray = take.points[40, 1] - camera.centre
+    np.testing.assert_allclose(shown.across[-1] @ ray, 0.0, atol=1e-9)  # anywhere along the ray is as good
+    assert np.trace(shown.across[-1]) == pytest.approx(2.0)
 
 
 def test_one_camera_alone_tells_the_pose_and_where_it_is(

@@ -199,6 +199,7 @@ def test_coordinates_are_read_with_the_model_beside_them(model: Path, tmp_path: 
     at = placed(opened, np.where(turning, np.radians(rows[:, 1:]), rows[:, 1:]))
     assert isinstance(read, poise.Motion)
     assert np.isclose(read.fps, 30.0, rtol=1e-4)
+    assert np.abs(rows[:, 1:][:, [one.wraps for one in opened.coordinates]]).max() <= 180.0
     for body, most in (("femur_l", 1e-6), ("hand_r", 1e-6), ("toes_l", 0.007)):  # knees slide by up to 6 mm
         apart = read.positions[body] - at.centres[:, opened.bodies.index(body)]
         assert np.abs(apart).max() < most, (body, np.abs(apart).max())

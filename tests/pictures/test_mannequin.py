@@ -56,12 +56,13 @@ def test_a_smooth_curve_goes_through_its_knots_and_keeps_straight_lines_straight
 
 def test_a_standing_person_is_as_tall_as_the_skeleton_says_and_stands_on_soles():
     skeleton = person()
-    _, vertices, _ = resting(skeleton)
+    mannequin, vertices, _ = resting(skeleton)
     assert np.ptp(vertices[:, 1]) == pytest.approx(HEIGHT, abs=0.08)
     assert vertices[:, 1].min() == pytest.approx(0.0, abs=0.03)
     soles = vertices[vertices[:, 1] < vertices[:, 1].min() + 0.01]
     assert np.ptp(soles[:, 2]) > 0.15  # flat from heel to toes
     assert soles[:, 2].max() > 0.15 > -soles[:, 2].min()  # toes ahead, heels behind
+    assert {skeleton.index("left_toes"), skeleton.index("right_toes")} <= set(mannequin.joints.tolist())
 
 
 def test_left_and_right_have_their_own_tones_on_their_own_sides_and_mirror_each_other():

@@ -207,6 +207,19 @@ def test_what_it_adds_is_minus_the_gradient_of_its_cost(case: Case) -> None:
         assert -force == pytest.approx(slope, rel=2e-4, abs=1e-4)
 
 
+def test_a_point_far_off_costs_no_more_than_its_share(clip: Motion) -> None:
+    """The loss of Geman and McClure: at most half the square of the deviation at which a point has half weight."""
+    prior, trust = UniversalPrior(clip.skeleton), Trust()
+    q = prior.space.q_from_frames(clip.root_positions, clip.rotations)
+    person, _ = _person(prior.space, q)
+    term, now = Pixels(prior, *handles_of(clip.skeleton), person, trust), Unknowns(q)
+    SequenceSolver(prior.space, [term])  # gives it its unknowns
+    usual = term.cost(now)
+    person.pixels[1, 0, 6] += 1e5
+    term.aim(person)
+    assert 0.0 < usual < term.cost(now) < usual + 0.5 * trust.outlier**2
+
+
 def test_its_curvature_is_a_band_that_a_step_can_use(case: Case) -> None:
     system = SequenceSolver(case.space, [case.term]).system(case.now)
     assert len(system.bands) == min(case.term.reach, FRAMES - 1) + 1
