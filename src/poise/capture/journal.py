@@ -28,6 +28,9 @@ from poise.solvers.solution import Solution
 SUFFIX = ".journal"
 LONGEST_HEAD = 1_000_000  # bytes
 MOST_FPS = 240.0
+_FLAGS = (
+    os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND | getattr(os, "O_BINARY", 0)
+)  # bytes, on Windows too
 
 
 class Head(msgspec.Struct):
@@ -64,7 +67,7 @@ class Journal:
         if self._file is None:
             make_folder(self._path.parent)
             try:
-                self._file = os.open(self._path, os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND, 0o600)
+                self._file = os.open(self._path, _FLAGS, 0o600)
             except OSError as error:
                 raise FileAccessError(f"cannot write {self._path}: {error.strerror or error}") from error
             try_lock(self._file)

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from contextvars import ContextVar
 from fnmatch import fnmatchcase
+from importlib import import_module
 from pathlib import Path
 from typing import IO, Any
 
@@ -17,13 +18,15 @@ from poise.errors import ParseError, PoiseError
 
 try:
     import fcntl
-except ImportError:  # a system without such locks, on which open files cannot be removed or replaced
+except ImportError:  # Windows, on which open files cannot be removed or replaced
     fcntl = None  # type: ignore[assignment]
+    msvcrt: Any = import_module("msvcrt")
 
 PART, NOTE = ".part", ".pair"
 OVERWRITING: ContextVar[bool] = ContextVar("overwriting", default=True)
 """Whether files that were not named may be replaced; the command line asks for permission."""
 ATTEMPTS = 5
+_LOCKED = 1 << 30
 
 
 class FileAccessError(PoiseError, OSError):
@@ -66,14 +69,15 @@ def not_a_link(path: Path) -> Path:
 
 
 def try_lock(file: int) -> bool:
-    """Try to lock an open file until it is closed or its process dies; return whether that succeeded.
-
-    On systems without such locks it always succeeds.
-    """
-    if fcntl is None:
-        return True
+    """Try to lock an open file until it is closed or its process dies; return whether that succeeded."""
     try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        if fcntl is not None:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        else:  # a byte far behind the content, since a locked one can be read by nobody else
+            here = os.lseek(file, 0, os.SEEK_CUR)
+            os.lseek(file, _LOCKED, os.SEEK_SET)
+            msvcrt.locking(file, msvcrt.LK_NBLCK, 1)
+            os.lseek(file, here, os.SEEK_SET)
     except OSError:
         return False
     return True

@@ -133,5 +133,6 @@ def _all_of(lessons: Sequence[Lesson], kind: str, fps: float) -> Storable:
 
 if __name__ == "__main__":
     end_with_parent()
-    os.nice(10)
+    if hasattr(os, "nice"):  # not on Windows
+        os.nice(10)
     learn_ahead()
