@@ -13,7 +13,7 @@ import pytest
 from numba import njit
 from numba.core.caching import CompileResultCacheImpl
 
-from poise.compiled import compiled, kernels_compiled, work_clock
+from poise.compiled import compiled, is_kept, kernels_compiled, work_clock
 
 
 def twice(x: int) -> int:
@@ -46,7 +46,9 @@ def test_two_processes_that_compile_at_once_never_share_a_file() -> None:
     whole = compiled(twice)
     file = whole._cache._cache_file
     file.flush()
+    assert not is_kept(whole)
     assert whole(21) == 42
+    assert is_kept(whole)
     first = file._load_index()
     file.flush()
     assert compiled(twice)(2.5) == 5.0

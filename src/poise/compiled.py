@@ -54,6 +54,12 @@ def inlined(function: Function) -> Function:
     return cast(Function, njit(inline="always", **_OPTIONS)(function))
 
 
+def is_kept(function: Callable[..., object]) -> bool:
+    """Whether kernels of a compiled function are kept from an earlier use, or came with the package."""
+    file = getattr(getattr(function, "_cache", None), "_cache_file", None)
+    return file is None or any(one._load_index() for one in (file, getattr(file, "shipped", None)) if one)
+
+
 def _compiled(function: Function, options: dict[str, Any]) -> Function:
     try:
         return _dispatcher(function, options, cache=True)
@@ -123,7 +129,7 @@ def _use_shipped(file: Any, folder: Path) -> None:
         str(folder), file._index_name.removesuffix(".nbi"), file._source_stamp
     )
     _ignore_unreadable_index(shipped)
-    own = file.load
+    own, file.shipped = file.load, shipped
     file.load = lambda key: own(key) or shipped.load(key)
 
 

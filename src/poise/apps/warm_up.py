@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from importlib import import_module
 from multiprocessing import get_context
 from threading import Event
@@ -14,13 +14,16 @@ from typing import cast
 import numpy as np
 
 import poise
+from poise.compiled import is_kept
 
 KERNELS = {
     "kinematics": "poise.apps.warm_up:move_a_skeleton",
     "motion files": "poise.formats.text:warm_up",
     "pictures": "poise.apps.warm_up:draw_something",
     "solver": "poise.apps.warm_up:solve_something",
+    "expectations": "poise.apps.warm_up:expect_people",
     "people": "poise.apps.warm_up:solve_as_people_do",
+    "inverse kinematics": "poise.apps.warm_up:solve_without_a_prior",
     "style models": "poise.apps.warm_up:place_in_style",
     "styles": "poise.apps.warm_up:solve_in_style",
     "sequences": "poise.apps.warm_up:solve_a_sequence",
@@ -33,34 +36,37 @@ KERNELS = {
 }
 """Each set of kernels, and the function that compiles it: `module:function`."""
 
-FIRST_POSE = ("kinematics", "pictures", "solver", "people")
+FIRST_POSE = ("kinematics", "pictures", "solver", "expectations", "people")
 """What `poise pose` needs, and the model that a new studio starts with. Wheels may bring these kernels ready."""
 
 SECONDS = {
-    "kinematics": 3.4, "motion files": 1.0, "pictures": 2.0, "solver": 28.0, "people": 4.0,
-    "style models": 9.0, "styles": 9.0, "sequences": 8.0, "libraries": 3.0, "cameras": 4.0,
-    "markers": 6.0, "performances": 8.0, "blends": 8.0, "webcams": 3.0,
+    "kinematics": 3.4, "motion files": 1.0, "pictures": 2.0, "solver": 14.0, "expectations": 11.0,
+    "people": 10.0, "inverse kinematics": 4.0, "style models": 9.0, "styles": 9.0, "sequences": 8.0,
+    "libraries": 3.0, "cameras": 4.0, "markers": 6.0, "performances": 8.0, "blends": 8.0, "webcams": 3.0,
 }  # fmt: skip
 """About how long each set compiles on a quiet machine; `Pace` adapts them to this one."""
 
 AFTER = {
     "pictures": ("kinematics",),
-    "solver": ("pictures",),
-    "style models": ("pictures",),
-    "people": ("solver",),
+    "solver": ("kinematics",),
+    "expectations": ("pictures",),
+    "people": ("solver", "expectations"),
+    "inverse kinematics": ("solver",),
+    "style models": ("expectations",),
     "styles": ("people", "style models"),
     "sequences": ("styles",),
     "libraries": ("style models",),
     "cameras": ("libraries",),
     "markers": ("sequences",),
     "performances": ("markers", "libraries"),
-    "blends": ("performances",),
+    "blends": ("performances", "inverse kinematics"),
     "webcams": ("performances", "cameras"),
 }
 """The order of the sets: two that share a kernel are never compiled at once, or it would be compiled twice."""
 
 PROCESSES = 2  # as many as there are independent paths through `AFTER`
 HAND = {"left_hand": (0.3, 0.9, 0.2)}
+PEOPLE = {"left_hand": (0.3, 1.0, 0.3), "right_foot": (-0.1, 0.1, 0.0)}
 _LOOK = 0.05  # seconds between progress checks
 
 
@@ -135,13 +141,17 @@ def warm_up(names: Iterable[str] = KERNELS, pace: Pace | None = None) -> None:
             pace.stop()
 
 
-def compile_all(pace: Pace) -> None:
-    """Compiles every set of kernels into the cache, with two processes where there are two processors."""
-    waiting, done = (
-        list(KERNELS),
-        set[str](),
-    )  # interrupts are ignored: a compiling process is ended by its parent
-    with get_context("spawn").Pool(
+def is_compiled() -> bool:
+    """Whether the kernels of a first pose are kept, from an earlier use or from the wheel."""
+    from poise.solvers.run import _solve_all
+
+    return is_kept(_solve_all)
+
+
+def compile_all(pace: Pace, names: Sequence[str] = tuple(KERNELS)) -> None:
+    """Compiles sets of kernels into the cache, with two processes where there are two processors."""
+    waiting, done = list(names), set(KERNELS).difference(names)
+    with get_context("spawn").Pool(  # interrupts are ignored: a compiling process is ended by its parent
         min(PROCESSES, os.cpu_count() or 1), signal.signal, (signal.SIGINT, signal.SIG_IGN)
     ) as pool:
         running = {}
@@ -190,17 +200,29 @@ def _walk(seconds: float = 1.0) -> poise.Motion:
 
 
 def solve_something() -> None:
-    """Solve a walker's hand at its own position, with and without a prior, which uses every solver kernel."""
-    prior = poise.GaussianPrior.learn([_walk()], clusters=3)
-    for model in (prior, prior.space):
-        poise.solve(model, HAND)
+    """Solve a walker's hand at its own position, which uses every kernel of the solver."""
+    poise.solve(poise.GaussianPrior.learn([_walk()], clusters=3), HAND)
+
+
+def solve_without_a_prior() -> None:
+    """The same by plain inverse kinematics."""
+    poise.solve(_walk().skeleton, HAND)
+
+
+def expect_people() -> None:
+    """What the universal prior expects of two handles, before anything is solved."""
+    prior = poise.UniversalPrior.of_people()
+    guide, places = prior.guide(prior.space.handles(list(PEOPLE))), np.array(list(PEOPLE.values()))
+    for free_root in (True, False):
+        guide.starts(
+            prior.space.q_from_pose(poise.Pose.rest(prior.space.skeleton)), places, free_root=free_root
+        )
 
 
 def solve_as_people_do() -> None:
     """Solve under the universal prior, on its own kind of body and on another, and compute the uncertainty."""
     for prior in (poise.UniversalPrior.of_people(), poise.UniversalPrior()):
-        places = {"left_hand": (0.3, 1.0, 0.3), "right_foot": (-0.1, 0.1, 0.0)}
-        poise.solve(prior, places).uncertainty.suggestions()
+        poise.solve(prior, PEOPLE).uncertainty.suggestions()
 
 
 def learn_a_style() -> poise.StylePrior:

@@ -72,9 +72,10 @@ def pose(
     handles = dict(posing.handle_from_text(text) for text in handle)
     target = posing.point_from_text(look_at) if look_at is not None else None
     others = posing.read_constraints(constraints) if constraints is not None else []
-    asked = [*constraints_from(handles), *others]
+    asked, prior = [*constraints_from(handles), *others], load(model)
+    terminal.compiled_first()
     solution = posing.pose(
-        asked, load(model), look_at=target, floor=floor, heading=heading,
+        asked, prior, look_at=target, floor=floor, heading=heading,
         balance=balance, apart=apart, tolerance=exact, corrections=corrections,
     )  # fmt: skip
     if output is not None:

@@ -32,6 +32,7 @@ def demo(
 ) -> None:
     """Write a motion and a pose, to see that everything works."""
     start = time.perf_counter()
+    terminal.compiled_first()
     with terminal.steps() as step:
         step("loading and compiling")
         from poise.apps.demo import demo as run

@@ -198,6 +198,16 @@ def watching(words: Callable[[], str | None]) -> Iterator[None]:
         yield
 
 
+def compiled_first() -> None:
+    """Compile what a first pose needs, on two processors and with its progress, unless that is kept."""
+    from poise.apps.warm_up import FIRST_POSE, compile_all, is_compiled, pace_of
+
+    if not is_compiled():
+        pace = pace_of(FIRST_POSE)
+        with watching(lambda: f"compiling, needed once: {pace.words}"):
+            compile_all(pace, FIRST_POSE)
+
+
 @contextmanager
 def counting(task: str, *, download: bool = False) -> Iterator[Report]:
     """A progress bar for a task that reports amounts."""

@@ -27,7 +27,7 @@ from poise.studio.uploads import plain_name
 
 OPEN_AFTER = 0.3  # seconds
 ALONE = 5.0  # seconds that the first page has the machine to itself
-FIRST = ("kinematics", "solver", "people")
+FIRST = ("kinematics", "solver", "expectations", "people")
 """The kernels of the model that a new studio starts with."""
 SWITCH_INTERVAL = 5e-4  # seconds that a solving thread may hold the interpreter against the socket's
 
