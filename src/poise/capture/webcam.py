@@ -127,7 +127,7 @@ def rehearse(prior: Prior | None = None, *, lens_known: bool = False) -> Solutio
     space = PoseSpace(walk.skeleton)
     handles = space.handles(handles_of(walk.skeleton)[0])
     places = space.points(space.q_from_frames(walk.root_positions, walk.rotations), handles) + BEFORE
-    shapes = (places - places.mean(axis=1, keepdims=True)) @ camera.rotation.T
+    shapes = places @ camera.rotation.T  # of which only the form counts
     seen, side = np.full((1, 1, len(NAMES)), 0.9), np.full((1, 1), 300.0)
     live, last = LivePerson(prior=prior, lens_known=lens_known), None
     for number, (pixel, shape) in enumerate(zip(camera.project(places), shapes, strict=True)):
