@@ -20,7 +20,7 @@ setup: .venv/.compiled page ## make .venv, install the locked dependencies, comp
 run: setup ## open the studio in the browser
 	$(BIN)/poise studio
 
-demo: .venv/.run ## make a motion as BVH, GLB and PNG in out/, learn from it, and pose a body by three handles
+demo: .venv/.run ## pose a body by a few handles, five times on one picture, and make a motion as BVH, GLB and PNG, in out/
 	$(BIN)/poise demo --output out
 
 PARALLEL := -n auto --dist worksteal  # one process per core; a module's tests stay together until one process has none left

@@ -17,11 +17,12 @@ def test_the_demo_writes_verifies_and_sums_up(poise, tmp_path: Path) -> None:
         "walk.bvh",
         "walk.glb",
         "walk.png",
-        "pose.png",
+        "poses.png",
     }
     assert all(str(tmp_path / "out" / f"walk.{kind}") in done.out for kind in ("bvh", "glb", "png"))
     assert done.out.count("read back within") == 2
-    assert "posed by three handles: all hard constraints are met" in done.out
+    assert "from a few handles each: lift, sit, kick, wave, climb" in done.out
+    assert "5 of 5 meet all handles" in done.out
     assert (tmp_path / "out" / "walk.png").read_bytes().startswith(b"\x89PNG")
 
 

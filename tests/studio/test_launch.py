@@ -64,6 +64,8 @@ def test_the_time_left_follows_the_machine(monkeypatch: pytest.MonkeyPatch) -> N
     pace.finish("kinematics")
     assert pace.words == "solver (2 of 3), about 46 s left"
     assert pace.share == pytest.approx(4.0 / 50.0)
+    now = 166.0  # thrice as slow, as the step that is not over shows
+    assert pace.words == "solver (2 of 3), about 9 s left"
 
 
 def test_a_page_holds_so_many_models(

@@ -1,6 +1,6 @@
-"""The demo without a screen: a performer acts, and three handles pose a body.
+"""The demo without a screen: a few handles pose a body, and a performer acts.
 
-The motion is written and drawn, and the files are read back.
+The poses are drawn on one page. The motion is written and drawn, and its files are read back.
 """
 
 from __future__ import annotations
@@ -11,23 +11,36 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from PIL import Image
 
 from poise.apps.outputs import save
+from poise.apps.posing import pose
 from poise.errors import PoiseError
 from poise.formats import read
-from poise.formats.files import make_folder
+from poise.formats.files import make_folder, replacing
 from poise.motion.motion import Motion
 from poise.performer import act
-from poise.pictures import save as save_picture
+from poise.pictures import draw_pose
+from poise.pictures.labels import arranged
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
-from poise.solvers.constraints import Position
+from poise.skeleton.measure import standing_height
 from poise.solvers.solution import Solution
-from poise.solvers.solve import solve
 from poise.types import silent
 
 LARGEST_DIFFERENCE_MM = 0.1  # between a motion and its file read back; BVH has six decimals
-LIFT = np.array([0.0, 0.25, 0.0])  # metres, of the right hand above its position in the middle of the motion
+PANEL = (230, 300)
+Place = tuple[float, float, float]
+_FEET: dict[str, Place] = {"left_foot": (0.06, 0.045, 0.0), "right_foot": (-0.06, 0.045, 0.0)}
+TASKS: dict[str, dict[str, Place]] = {
+    "lift": {**_FEET, "left_hand": (0.1, 0.14, 0.22), "right_hand": (-0.1, 0.14, 0.22)},
+    "sit": {"pelvis": (0.0, 0.27, -0.12), "left_foot": (0.08, 0.045, 0.14), "right_foot": (-0.08, 0.045, 0.14)},
+    "kick": {"left_foot": (0.05, 0.045, 0.0), "right_foot": (-0.05, 0.45, 0.4)},
+    "wave": {**_FEET, "right_hand": (-0.26, 0.95, 0.08)},
+    "climb": {"left_foot": (0.07, 0.3, 0.18), "right_foot": (-0.07, 0.045, 0.0),
+              "left_hand": (0.1, 0.8, 0.26), "right_hand": (-0.1, 1.05, 0.22)},
+}  # fmt: skip
+"""All that is given of five poses: handles, to the left, up and forward, in shares of the stature."""
 
 Step = Callable[[str], None]
 """Called with the next step."""
@@ -45,18 +58,27 @@ class Written:
 
 @dataclass(frozen=True)
 class Demo:
-    """The acted motion, the written files, and the pose of three handles with its picture."""
+    """The poses by name with their picture, the acted motion, and the written files."""
 
+    poses: dict[str, Solution]
+    picture: Path
     motion: Motion
     acting_seconds: float
     files: tuple[Written, ...]
-    posed: Solution
-    picture: Path
 
 
 def demo(folder: Path, *, action: str = "throw", style: str = "energetic", step: Step = silent) -> Demo:
-    """Act, write BVH, GLB and a contact sheet into the folder, verify the files, and pose."""
+    """Pose a body by handles; act, write BVH, GLB and a contact sheet into the folder, and verify the files."""
     make_folder(folder)
+    step("posing by a few handles")
+    people = UniversalPrior.of_people()
+    height, poses, panels = standing_height(people.space.skeleton), dict[str, Solution](), list[Image.Image]()
+    for task, places in TASKS.items():
+        handles = {role: (height * x, height * y, height * z) for role, (x, y, z) in places.items()}
+        poses[task] = pose(handles, people)
+        panels.append(draw_pose(poses[task].pose, handles=handles, size=PANEL, title=task, floor=0.0))
+    with replacing(picture := folder / "poses.png", "wb") as file:
+        arranged([panels]).save(file, "png")
     step(f"acting: {action}, {style}")
     start = time.perf_counter()
     motion = act(action, style=style)
@@ -70,19 +92,7 @@ def demo(folder: Path, *, action: str = "throw", style: str = "energetic", step:
         seconds = time.perf_counter() - start
         off = None if extension == ".png" else verified_mm(motion, path)
         files.append(Written(path, path.stat().st_size, seconds, off))
-    step("posing by three handles")
-    middle = motion[len(motion) // 2]
-    places, _ = world_transforms(middle.skeleton, middle.root_position, middle.rotations)
-    handles = {
-        role: places[middle.skeleton.index(role)] for role in ("left_foot", "right_foot", "right_hand")
-    }
-    handles["right_hand"] = handles["right_hand"] + LIFT  # both feet stay where they are
-    model = UniversalPrior(motion.skeleton)
-    constraints = [Position(joint, target) for joint, target in handles.items()]
-    solve(model, constraints)  # compiles, so that the next solve shows the time of a pose
-    posed = solve(model, constraints)
-    picture = save_picture(posed.pose, folder / "pose.png", handles=handles)
-    return Demo(motion, acted, tuple(files), posed, picture)
+    return Demo(poses, picture, motion, acted, tuple(files))
 
 
 def verified_mm(motion: Motion, path: Path) -> float:

@@ -120,8 +120,11 @@ class Pace:
 
     @property
     def _left(self) -> float:
-        total = self._slowness * sum(self._seconds.values())
-        return max(total - (time.monotonic() - self._start), 1.0)
+        elapsed = time.monotonic() - self._start
+        current = next((name for name in self._seconds if name not in self._done), "")
+        begun = sum(self._seconds[name] for name in self._seconds if name in self._done or name == current)
+        slowness = max(self._slowness, elapsed / begun)  # of a step that takes longer than expected, too
+        return max(slowness * sum(self._seconds.values()) - elapsed, 1.0)
 
 
 def pace_of(names: Iterable[str] = KERNELS) -> Pace:
@@ -222,6 +225,7 @@ def expect_people() -> None:
 def solve_as_people_do() -> None:
     """Solve under the universal prior, on its own kind of body and on another, and compute the uncertainty."""
     for prior in (poise.UniversalPrior.of_people(), poise.UniversalPrior()):
+        poise.pose(PEOPLE, prior)
         poise.solve(prior, PEOPLE).uncertainty.suggestions()
 
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from cyclopts import App, CycloptsError
 
 COMMANDS = {
-    "demo": "see that everything works: write and draw a motion, pose a body",
+    "demo": "see that everything works: pose a body, write and draw a motion",
     "studio": "pose, keyframe and explore styles in the browser",
     "act": "make a procedural motion: walk, throw, box and others",
     "learn": "learn a model of poses from motion files",
