@@ -45,6 +45,16 @@ def from_the_pelvis(motion: poise.Motion) -> np.ndarray:
     return places[:, at[1:]] - places[:, at[:1]]
 
 
+def test_a_machine_that_is_slow_at_first_does_not_lose_the_floor(moments) -> None:
+    """The person is measured at less than one picture a second, and followed at fifteen."""
+    live, at, last = LivePerson(), 0.0, None
+    for number, moment in enumerate(moments[: FEWEST + 12]):
+        last = live.step(moment, at)
+        at += 1.5 if number < FEWEST - 1 else 1.0 / FPS
+    assert last is not None
+    assert 1.0 < last.positions["head"][1] < 2.2
+
+
 def test_the_newest_pose_is_near_the_truth_and_standing_feet_stay(walk, moments) -> None:
     live = LivePerson(height=walk.skeleton.height)
     poses = [live.step(moment, k / FPS) for k, moment in enumerate(moments)]

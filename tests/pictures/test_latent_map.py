@@ -5,13 +5,8 @@ import pytest
 
 from made_once import learned
 from poise import performer
-from poise.pictures.latent_map import (
-    LatentPlane,
-    draw_annealed_maps,
-    draw_latent_map,
-    draw_mixture,
-    likelihood_grid,
-)
+from poise.pictures.latent_map import draw_annealed_maps, draw_latent_map, draw_mixture
+from poise.pictures.latent_plane import LatentPlane, likelihood_grid
 from poise.priors.style.prior import StylePrior
 
 

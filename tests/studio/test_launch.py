@@ -3,11 +3,14 @@
 import asyncio
 import re
 import subprocess
+import sys
 import urllib.request
 from pathlib import Path
+from pkgutil import walk_packages
 
 import pytest
 
+from poise import studio
 from poise.apps.warm_up import KERNELS, Pace, pace_of, warm_up
 from poise.errors import InvalidValueError
 from poise.studio import launch
@@ -16,6 +19,19 @@ from poise.studio.connection import CrowdedError, Inbox
 from poise.studio.models import ModelStore
 from poise.studio.session import Session
 from running_studio import PATIENCE, running, wait_until
+
+OTHER_EXTRAS = (
+    "matplotlib cv2 ezc3d c3d pxr ufbx faiss joblib distributed pooch anywidget pylsl onnx mcp motionmcp"
+)
+
+
+def test_a_studio_needs_only_the_packages_of_its_own_extra() -> None:
+    """Every module of the studio, in a process in which the packages of other extras cannot be imported."""
+    modules = [
+        each.name for each in walk_packages(studio.__path__, "poise.studio.") if "notebook" not in each.name
+    ]
+    missing = f"import sys; sys.modules |= dict.fromkeys({OTHER_EXTRAS.split()!r})"
+    subprocess.run([sys.executable, "-c", f"{missing}; import {', '.join(modules)}"], check=True)
 
 
 def test_a_process_that_has_learned_does_not_stay_defunct(monkeypatch: pytest.MonkeyPatch) -> None:

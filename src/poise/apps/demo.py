@@ -74,7 +74,7 @@ def demo(folder: Path, *, action: str = "throw", style: str = "energetic", step:
     people = UniversalPrior.of_people()
     height, poses, panels = standing_height(people.space.skeleton), dict[str, Solution](), list[Image.Image]()
     for task, places in TASKS.items():
-        handles = {role: (height * x, height * y, height * z) for role, (x, y, z) in places.items()}
+        handles = {role: height * np.array(place) for role, place in places.items()}
         poses[task] = pose(handles, people)
         panels.append(draw_pose(poses[task].pose, handles=handles, size=PANEL, title=task, floor=0.0))
     with replacing(picture := folder / "poses.png", "wb") as file:

@@ -376,7 +376,7 @@ class _Window:
         self._stood[lately] = held
         if np.any(slow):
             rises = float(np.mean(free[slow, 1] - self._levels[slow])) - self._floor
-            self._floor += rises / (FLOOR_WITHIN * self.person.fps)
+            self._floor += rises / max(1.0, FLOOR_WITHIN * self.person.fps)
         self._step()
         return self._newest()
 

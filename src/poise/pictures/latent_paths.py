@@ -17,7 +17,8 @@ from PIL import Image
 
 from poise.motion.contacts import Contacts
 from poise.motion.motion import Motion
-from poise.pictures.latent_map import INK, PALE_INK, PAPER, LatentPlane, draw_map
+from poise.pictures.latent_map import INK, PALE_INK, PAPER, draw_map
+from poise.pictures.latent_plane import LatentPlane
 from poise.pictures.plots import Axes, Plot, image_of
 from poise.priors.dynamics.prior import DynamicsPrior
 from poise.priors.dynamics.sequences import Rhythm

@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.pictures.latent_map import MARGIN, Extent, LatentPlane, mapped
+from poise.pictures.latent_plane import MARGIN, Extent, LatentPlane, mapped
 from poise.priors.dynamics.flow import Ring
 from poise.priors.latent.model import LatentPoses
 from poise.skeleton.kernels import ROOT_SIZE
