@@ -9,7 +9,8 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.formats.gltf.meshes import read_skins
-from poise.motion.hands import shown_joints
+from poise.motion.hands import in_shape, shown_joints
+from poise.motion.motion import Motion
 from poise.pictures.mannequin import TONES, build_mannequin
 from poise.pictures.skin import BodySkin, skin_of
 from poise.skeleton.kinematics import turns_in_world, world_transforms
@@ -30,12 +31,12 @@ def packed(values: Any, dtype: str = "<f4") -> bytes:
     return np.ascontiguousarray(values, dtype=dtype).tobytes()
 
 
-def world_of(
-    skeleton: Skeleton, root_positions: Float[Array, "*frames 3"], turns: Float[Array, "*frames joints 4"]
-) -> bytes:
-    """Per frame and joint, the position and the rotation (wxyz) in the world."""
-    positions, _ = world_transforms(skeleton, root_positions, turns)
-    return packed(np.concatenate([positions, turns_in_world(skeleton, turns)], axis=-1))
+def world_of(motion: Motion) -> bytes:
+    """Per frame and joint, and per joint of made fingers, the position and the rotation (wxyz) in the world."""
+    count, motion = shown_joints(motion.skeleton), in_shape(motion, {})
+    positions, _ = world_transforms(motion.skeleton, motion.root_positions, motion.rotations)
+    turns = turns_in_world(motion.skeleton, motion.rotations)
+    return packed(np.concatenate([positions, turns], axis=-1)[:, :count])
 
 
 def world_of_pose(pose: Pose, hands: Hands = AS_THEY_ARE) -> bytes:

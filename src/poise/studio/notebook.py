@@ -33,7 +33,7 @@ def view(value: Any, *, height: int = 400) -> Any:
         )
     if not 100 <= height <= 4000:
         raise InvalidValueError(f"the height of a view must be 100 to 4000 pixels; got {height}")
-    world = world_of(motion.skeleton, motion.root_positions, motion.rotations)
+    world = world_of(motion)
     frames = MotionRange(
         seq=0, fine=True, first=0, frames=len(motion), world=world, path_handles=[], paths=b"", unmet=[]
     )
