@@ -202,7 +202,7 @@ def compiled_first() -> None:
     """Compile what a first pose needs, on two processors and with its progress, unless that is kept."""
     from poise.apps.warm_up import FIRST_POSE, compile_all, is_compiled, pace_of
 
-    if not is_compiled():
+    if not is_compiled() and (os.cpu_count() or 1) > 1:  # one processor compiles less by itself
         pace = pace_of(FIRST_POSE)
         with watching(lambda: f"compiling, needed once: {pace.words}"):
             compile_all(pace, FIRST_POSE)
