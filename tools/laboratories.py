@@ -23,7 +23,7 @@ from poise.skeleton.neutral import neutral_pose
 from poise.skeleton.pose_space import PoseSpace
 from poise.skeleton.skeleton import Pose
 
-FRAMES = 60  # of a take's middle, solved
+FRAMES = 60  # from the start of a take, solved
 STANDING = 90  # percentile of a head marker's heights over a take
 LOWEST = 0.12  # metres: a floor at height 0 has its lowest marker below this
 HEADER = """\
@@ -35,9 +35,9 @@ See [fill gaps, solve markers](../../markers.md).
 
 fits a body to every take of folders and writes this table. The height from the head is that of the
 highest head marker whose place is known, divided by the share of the height at which that place is
-on the default body. The rms is that of 50 frames of the middle, after a run-up. "Left out" are
-points that a model computed. A take that is not solved has its error. Takes with left and right
-swapped are refused. Recordings are not part of Poise.
+on the default body. The rms is that of frames 11 to 60. "Left out" are points that a model
+computed. A take that is not solved has its error. Takes with left and right swapped are refused.
+Recordings are not part of Poise.
 
 | Take | Marker set | Markers | Left out | Body (m) | From the head (m) | Off (cm) | rms (mm) |
 |---|---|---|---|---|---|---|---|
@@ -85,8 +85,7 @@ def fit(path: Path, mapping: Path | None = None) -> Fit:
             computed=int(left.split()[2]) if left else 0,
         )
         calibration = fit_body(take)
-        first = max(0, (len(take) - FRAMES) // 2)
-        chosen = take.markers.points[first : first + FRAMES]
+        chosen = take.markers.points[:FRAMES]
         space = PoseSpace(calibration.skeleton)
         tracker = MarkerTracker(BroadPrior(space), calibration, fps=take.markers.fps)
         gaps = np.concatenate([tracker.step(points).markers - points for points in chosen][RUN_UP:])
