@@ -22,7 +22,7 @@ from poise.priors.prior import Prior
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.measure import standing_height
 from poise.skeleton.skeleton import Pose
-from poise.solvers.constraints import Constraint, LookAt, Position
+from poise.solvers.constraints import Against, Constraint, LookAt, Position
 from poise.solvers.solve import solve
 
 FILE = Path(__file__).parent / "images" / "tasks.webp"
@@ -40,8 +40,7 @@ TASKS: dict[str, dict[str, Place]] = {  # to the left, up and forward, of statur
     "kneel": {"left_shin": (0.07, 0.035, 0.02), "right_foot": (-0.08, 0.045, 0.2), "head": (0.0, 0.64, 0.02)},
     "kick": {"left_foot": (0.05, 0.045, 0.0), "right_foot": (-0.05, 0.45, 0.4)},
     "wave": {**FEET, "right_hand": (-0.26, 0.95, 0.08)},
-    "push": {"left_foot": (0.06, 0.045, 0.12), "right_foot": (-0.06, 0.05, -0.24),
-             "left_hand": (0.12, 0.74, 0.42), "right_hand": (-0.12, 0.74, 0.42)},
+    "push": {"left_palm": (0.1, 0.74, 0.38), "right_palm": (-0.1, 0.74, 0.38)},  # against a wall
     "pull": {"left_foot": (0.07, 0.045, 0.14), "right_foot": (-0.07, 0.045, 0.0), "pelvis": (0.0, 0.48, -0.14),
              "left_hand": (0.07, 0.6, 0.26), "right_hand": (-0.07, 0.6, 0.26)},
     "throw": {"left_foot": (0.07, 0.045, 0.24), "right_foot": (-0.08, 0.045, -0.16),
@@ -52,6 +51,7 @@ TASKS: dict[str, dict[str, Place]] = {  # to the left, up and forward, of statur
     "guard": {"left_foot": (0.1, 0.045, 0.1), "right_foot": (-0.1, 0.045, -0.1),
               "left_hand": (0.06, 0.82, 0.18), "right_hand": (-0.07, 0.8, 0.12)},
 }  # fmt: skip
+WALL: Place = (0.0, 0.0, -1.0)  # the way that the wall of the push faces
 BEHIND: Place = (-0.8, 0.85, -1.0)  # what is looked at over the shoulder
 
 
@@ -114,8 +114,10 @@ def _row(task: str, priors: Mapping[str, Prior | None], height: float) -> Image.
 def _wanted(task: str, height: float) -> list[Constraint]:
     """The handles of a task for a body of some height, and what its head looks at."""
     found: list[Constraint] = [
-        Position(role, tuple(height * np.array(place))) for role, place in TASKS[task].items()
-    ]
+        Against(role, tuple(height * np.array(place)), WALL) if "palm" in role
+        else Position(role, tuple(height * np.array(place)))
+        for role, place in TASKS[task].items()
+    ]  # fmt: skip
     return [*found, LookAt("head", tuple(height * np.array(BEHIND)))] if task == "look behind" else found
 
 

@@ -1,8 +1,9 @@
 """Poses nine everyday tasks and a walk of four keys as a person would in the studio, and draws them on one page.
 
-Each is dragged through the studio's own session with its defaults. The page shows two views, the support (green) and
-where the centre of mass is above the floor (blue inside of it, red outside). With `--motion` each task is a key
-between two of the standing body, and the page shows a film strip of each from two sides. Run by `make studio-tasks`.
+Each is dragged through the studio's own session with its defaults, and by plain IK beside it. The page shows two views,
+the support (green), what a hand pushes (grey), and where the centre of mass is above the floor (blue inside of the
+support, red outside). docs/contributing/tasks.md says how they are judged. With `--motion` each task is a key between
+two of the standing body, and the page shows a film strip of each from two sides. Run by `make studio-tasks`.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from PIL import Image
 from poise.motion.motion import Motion
 from poise.pictures import labels
 from poise.pictures.mannequin import build_mannequin
-from poise.pictures.scene import Floor, figure, fitted, marker, render, rod
+from poise.pictures.scene import Figure, Floor, figure, fitted, marker, render, rod
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import PoseSpace
@@ -29,8 +30,9 @@ from poise.skeleton.skeleton import Pose
 from poise.solvers import bearing
 from poise.studio import messages as said
 from poise.studio.autosave import Autosave
-from poise.studio.models import ModelStore
+from poise.studio.models import PLAIN, ModelStore
 from poise.studio.session import Session
+from poise.studio.touching import face_near
 from poise.studio.uploads import Uploads
 
 Point = tuple[float, float, float]
@@ -41,16 +43,21 @@ MIDDLE = 45  # the frame of a task between two of standing
 MOMENTS = 30  # of a drag
 VIEWS = (np.radians(-35.0), np.radians(55.0))
 GREEN, BLUE, RED, PINK = (0.1, 0.6, 0.2), (0.1, 0.3, 0.9), (0.9, 0.1, 0.1), (0.8, 0.1, 0.4)
+GREY = (0.5, 0.5, 0.5)
 STRIDE = 0.6  # seconds from one contact of the walk to the next
 NUMBERS = count(1)
 
 
+WALL = said.Prop(id="wall", kind="box", position=(0.0, 0.0, 0.66), size=(1.0, 1.9, 0.08))
+
+
 @dataclass(frozen=True)
 class Task:
-    """Handles that are dragged in turn to positions in metres; `leans` if a hand rests on something."""
+    """Handles that are dragged in turn to positions in metres; `leans` if a hand rests on something, as on a prop."""
 
     drags: Mapping[str, Point]
     leans: bool = False
+    props: tuple[said.Prop, ...] = ()
 
 
 TASKS: Mapping[str, Task] = {
@@ -59,7 +66,9 @@ TASKS: Mapping[str, Task] = {
     "sit": Task({"pelvis": (0.0, 0.50, -0.30)}),
     "kick": Task({"right_foot": (-0.15, 0.85, 0.75)}),
     "wave": Task({"right_hand": (-0.55, 1.70, 0.20)}),
-    "push": Task({"right_hand": (-0.18, 1.25, 0.62), "left_hand": (0.18, 1.25, 0.62)}, leans=True),
+    "push": Task(
+        {"right_palm": (-0.18, 1.25, 0.62), "left_palm": (0.18, 1.25, 0.62)}, leans=True, props=(WALL,)
+    ),
     "throw": Task({"right_hand": (-0.45, 1.65, -0.35), "left_hand": (0.25, 1.35, 0.45)}),
     "walk contact": Task({"right_foot": (-0.09, 0.10, 0.35), "left_foot": (0.09, 0.12, -0.35)}),
     "far reach": Task({"right_hand": (-0.6, 1.20, 1.05)}),
@@ -75,6 +84,7 @@ class Posed:
     targets: Mapping[str, Point] = field(default_factory=dict)
     held: frozenset[str] = frozenset()
     words: str = ""
+    props: tuple[said.Prop, ...] = ()
 
     @property
     def centre(self) -> np.ndarray:
@@ -83,7 +93,9 @@ class Posed:
 
     @property
     def overhang(self) -> float:
-        return bearing.overhang(self.pose, self.centre, held=self.held)
+        faces = {at: face_near(self.props, at) for at in self.targets.values()}
+        loads = [(at, normal) for at, normal in faces.items() if normal is not None]
+        return bearing.overhang(self.pose, self.centre, held=self.held, loads=loads)
 
 
 @contextmanager
@@ -123,9 +135,13 @@ def drag(
     return [each for each in answer if isinstance(each, said.SolvedPose)][-1]
 
 
-def posed(name: str, task: Task) -> Posed:
-    """A task in its own session."""
+def posed(name: str, task: Task, *, model: str | None = None) -> Posed:
+    """A task in its own session, under another model if one is named."""
     with opened() as session:
+        if model is not None:
+            session.answer(said.ChooseModel(model=model))
+        for prop in task.props:
+            session.answer(said.PutProp(seq=next(NUMBERS), prop=prop, last=True))
         for role, to in task.drags.items():
             answered = drag(session, role, to)
         held = frozenset(task.drags) - ({"left_hand", "right_hand"} if not task.leans else frozenset())
@@ -134,7 +150,8 @@ def posed(name: str, task: Task) -> Posed:
             for left in answered.residuals
             if left.hard and not left.met
         ]
-        return Posed(name, session.state.pose, task.drags, held, ", ".join(missed))
+        own = f"{name}, {model}" if model is not None else name
+        return Posed(own, session.state.pose, task.drags, held, ", ".join(missed), task.props)
 
 
 def moved(task: Task) -> Motion:
@@ -223,6 +240,7 @@ def drawn(one: Posed, azimuth: float) -> Image.Image:
     ]
     plumb = rod(one.centre, foot, radius=0.004, colour=BLUE)
     targets = [marker(np.array(at), radius=0.03, colour=PINK) for at in one.targets.values()]
+    edges += [edge for prop in one.props for edge in _outline(prop)]
     view = fitted(
         np.array([[i, y, k] for i in (-0.5, 0.5) for y in (0.0, 2.0) for k in (-0.5, 0.5)]) + np.array([x, 0.0, z]),
         azimuth=azimuth, elevation=np.radians(12.0), size=SIZE,
@@ -234,9 +252,18 @@ def drawn(one: Posed, azimuth: float) -> Image.Image:
     return picture
 
 
+def _outline(prop: said.Prop) -> list[Figure]:
+    """The edges of the side of a box that faces the body."""
+    (x, y, z), (w, h, d) = prop.position, prop.size
+    corners = [np.array([x + i * w / 2, y + j * h, z - d / 2]) for i, j in ((-1, 0), (1, 0), (1, 1), (-1, 1))]
+    return [
+        rod(a, b, radius=0.01, colour=GREY) for a, b in zip(corners, corners[1:] + corners[:1], strict=True)
+    ]
+
+
 def page_of(poses: list[Posed]) -> Image.Image:
     """All poses, each from two sides."""
-    columns, rows = 6, -(-2 * len(poses) // 6)
+    columns, rows = 8, -(-2 * len(poses) // 8)
     page = Image.new("RGB", (columns * SIZE[0], rows * SIZE[1]), "white")
     tiles = [drawn(one, azimuth) for one in poses for azimuth in VIEWS]
     for number, tile in enumerate(tiles):
@@ -260,8 +287,9 @@ def main() -> None:
         page.save(given.output)
         print(given.output)
         return
-    poses = [posed(name, task) for name, task in TASKS.items() if name in given.only]
-    for one in poses:
+    chosen = {name: task for name, task in TASKS.items() if name in given.only}
+    poses = [posed(name, task, model=model) for name, task in chosen.items() for model in (None, PLAIN)]
+    for one in poses[::2]:
         carried = "inside" if one.overhang <= 0.0 else "on a hand" if TASKS[one.name].leans else "OUTSIDE"
         print(f"{one.name}: centre of mass {100 * one.overhang:+.1f} cm over the edge, {carried} {one.words}")
     given.output.parent.mkdir(parents=True, exist_ok=True)

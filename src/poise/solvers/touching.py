@@ -23,7 +23,10 @@ from poise.solvers.constraints import Against, Constraint, LookAt, Position
 from poise.solvers.solution import Solution
 
 FLAT_ONES = ("palm", "sole")
-FLAT = 0.05  # radians: tolerance of a palm or sole on what it touches
+FLAT, PUSHED = (
+    0.05,
+    0.12,
+)  # radians: tolerance of palms and soles on what carries weight, and on what is pushed
 ON_THE_FLOOR = 0.03  # metres: a palm or sole that is asked for lower is on the floor
 FRONT, REAR, ASIDE = 0.42, 0.76, 0.05  # of stature: feet of a push from the surface, and from their middle
 HEEL_UP = 0.04  # of stature: the rear heel of a push
@@ -77,7 +80,8 @@ def flat(touching: Sequence[Touched], *, at: Place) -> list[Constraint]:
         if one.facing is not None:
             into = tuple((np.asarray(at) - AWAY * np.asarray(one.normal)).tolist())
             joint = one.handle.joint
-            found.append(LookAt(joint, into, one.facing, tolerance=FLAT, name=f"{joint} flat"))
+            sure = FLAT if one.normal[1] >= bearing.CARRIES else PUSHED
+            found.append(LookAt(joint, into, one.facing, tolerance=sure, name=f"{joint} flat"))
     return found
 
 
