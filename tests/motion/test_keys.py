@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import poise
 from poise import performer
 from poise.errors import InvalidValueError
-from poise.motion.keys import Curve, few_keys
+from poise.motion.keys import KeyedCurve, few_keys
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 
@@ -101,8 +101,8 @@ def test_slopes_are_those_of_least_squares(seed: int, count: int) -> None:
     draw = np.random.default_rng(seed)
     track = np.cumsum(draw.normal(size=(40, 3)), axis=0)
     keys = np.unique(np.r_[0, draw.integers(1, 39, count - 2), 39])
-    curve = Curve.along(track, keys)
+    curve = KeyedCurve.along(track, keys)
     best = np.sum((curve.at(np.arange(40)) - track) ** 2)
     for _ in range(5):
-        other = Curve(keys, curve.values, curve.slopes + 0.05 * draw.normal(size=curve.slopes.shape))
+        other = KeyedCurve(keys, curve.values, curve.slopes + 0.05 * draw.normal(size=curve.slopes.shape))
         assert np.sum((other.at(np.arange(40)) - track) ** 2) >= best - 1e-3

@@ -30,7 +30,7 @@ from poise.capture.trackers import ALL, TrackerPerformance
 from poise.errors import InvalidValueError, PoiseError, UnknownNameError
 from poise.geometry.rotations import IDENTITY, continuous
 from poise.motion.carrying import check_person
-from poise.motion.keys import Curve, few_keys
+from poise.motion.keys import KeyedCurve, few_keys
 from poise.motion.motion import Motion
 from poise.priors.universal.prior import UniversalPrior
 from poise.skeleton.roles import subtree
@@ -219,7 +219,7 @@ def _moving(motion: Motion, *, keys: bool) -> dict[str, Any]:
     return {"frames": len(motion), "places": motion.root_positions.tolist(), "turns": named}
 
 
-def _curve(curve: Curve) -> dict[str, Any]:
+def _curve(curve: KeyedCurve) -> dict[str, Any]:
     return {"frames": curve.frames.tolist(), "values": curve.values.tolist(), "slopes": curve.slopes.tolist()}
 
 

@@ -34,7 +34,7 @@ def tensors(file: Path) -> Any:
             if sum(entry.file_size for entry in archive.infolist()) > MOST_BYTES:
                 raise ParseError(f"it unpacks to more than {MOST_BYTES >> 30} GB", path=file)
             name = next(one for one in archive.namelist() if one.endswith("data.pkl"))
-            return _Unpickler(archive, name).load()
+            return _TensorUnpickler(archive, name).load()
     except StopIteration as error:
         raise ParseError("it is not a torch file: it has no data.pkl", path=file) from error
     except (*UNREADABLE, pickle.UnpicklingError, IndexError) as error:
@@ -48,7 +48,7 @@ class _Storage(NamedTuple):
     key: str
 
 
-class _Unpickler(pickle.Unpickler):
+class _TensorUnpickler(pickle.Unpickler):
     """Builds dictionaries, numbers and tensors, and nothing else."""
 
     def __init__(self, archive: zipfile.ZipFile, name: str) -> None:

@@ -27,7 +27,7 @@ STILL = 1e-6  # metres, radians: a curve that moves by less has one key
 
 
 @dataclass(frozen=True, eq=False)
-class Curve:
+class KeyedCurve:
     """A spline through keys on frames, each with its value and its slope per frame."""
 
     frames: Int[Array, "keys"]
@@ -35,7 +35,7 @@ class Curve:
     slopes: Float[Array, "keys components"]
 
     @classmethod
-    def along(cls, track: Float[Array, "frames components"], keys: Int[Array, "keys"]) -> Curve:
+    def along(cls, track: Float[Array, "frames components"], keys: Int[Array, "keys"]) -> KeyedCurve:
         """The curve nearest to a track, through it at keys; the first frame is one, and the last if there are two."""
         if len(keys) == 1:
             return cls(keys, track[keys], np.zeros((1, track.shape[1])))
@@ -78,8 +78,8 @@ class KeyedMotion(Savable):
     """A motion as curves through few keys: one of the root's position, and one of each joint's rotation (wxyz)."""
 
     source: Motion
-    root: Curve
-    joints: tuple[Curve, ...]
+    root: KeyedCurve
+    joints: tuple[KeyedCurve, ...]
 
     @cached_property
     def motion(self) -> Motion:
@@ -129,7 +129,9 @@ def few_keys(
     tracks = [motion.root_positions, *np.moveaxis(turns, 1, 0)]
     last = len(motion) - 1
     chosen = [{0} if np.ptp(track, axis=0).max() < STILL else {0, last} for track in tracks]
-    curves = [Curve.along(track, np.array(sorted(keys))) for track, keys in zip(tracks, chosen, strict=True)]
+    curves = [
+        KeyedCurve.along(track, np.array(sorted(keys))) for track, keys in zip(tracks, chosen, strict=True)
+    ]
     for done in range(len(motion)):
         keyed = KeyedMotion(motion, curves[0], tuple(curves[1:]))
         added = _missing(keyed, wanted, turns, close, turned)
@@ -137,7 +139,7 @@ def few_keys(
             break
         for number, frames in added.items():
             chosen[number] |= frames
-            curves[number] = Curve.along(tracks[number], np.array(sorted(chosen[number])))
+            curves[number] = KeyedCurve.along(tracks[number], np.array(sorted(chosen[number])))
         progress(done, len(motion))
     progress(len(motion), len(motion))
     return keyed

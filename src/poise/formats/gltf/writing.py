@@ -19,7 +19,7 @@ from poise.formats.registry import SKINS
 from poise.formats.rigs import nearest_rotation, rest_places
 from poise.geometry import rotations as turning
 from poise.motion.carrying import check_person
-from poise.motion.keys import Curve, KeyedMotion
+from poise.motion.keys import KeyedCurve, KeyedMotion
 from poise.motion.motion import Motion
 from poise.motion.world import joint_transforms
 from poise.skeleton.neutral import neutral_pose
@@ -166,7 +166,7 @@ def _animation(
         keys, sampled, kind = every, values, "LINEAR"
         if keyed is not None:
             keys = (keyed.root if path == "translation" else keyed.joints[joint]).frames
-            curve, kind = Curve.along(values, keys), "CUBICSPLINE"
+            curve, kind = KeyedCurve.along(values, keys), "CUBICSPLINE"
             slopes = curve.slopes * motion.fps
             sampled = np.stack([slopes, curve.values, slopes], axis=1).reshape(-1, values.shape[1])
         if keys.tobytes() not in inputs:
