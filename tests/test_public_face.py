@@ -115,7 +115,7 @@ WRONG_CALLS = {
     "learn(walk, clusters=0)": "a gaussian model: clusters must be a number of at least 1; got 0",
     "inbetween([])": "a motion between keys needs at least two; got 0",
     "retarget(walk, 'nowhere.glb')": "nowhere.glb does not exist; check its name",
-    "clean(3)": "expected a motion or a motion file; got int",
+    "repair(3)": "expected a motion or a motion file; got int",
     "performer.act('fly')": "no action 'fly'; valid: walk, run",
     "performer.act('walk', seconds=-3)": "a performance's length in seconds must be 0.05 to 600 s; got -3",
     "Camera.looking_at((0, 0, 0), eye=(0, 0, 0))": "a camera needs a target away from its eye and a field of view",

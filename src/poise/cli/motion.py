@@ -451,6 +451,7 @@ def _few_keys(motion: Motion, output: Path) -> str:
 What it did is part of poise repair, which takes the same options.
 
 Examples:
+  poise clean walk.bvh -o mended.bvh
   poise repair walk.bvh -o mended.bvh
 """)
 def clean(

