@@ -87,6 +87,18 @@ def test_complete_markers_give_the_recorded_body(
     assert gaps[:, hands].mean() < 0.03
 
 
+def test_a_body_far_from_its_mean_pose_is_met_at_once_and_followed() -> None:
+    """Sharp constraints allow only short steps: from the mean pose to a jump they are too many in one frame."""
+    jump = performer.act("jump", performer="rosa", seconds=2.0, fps=FPS, seed=3)
+    layout, seen = optical_layout(jump.skeleton), virtual_markers(jump).points
+    worn = Calibration(jump.skeleton, layout, np.full(len(layout), 0.003), 0.003)
+    tracker = MarkerTracker(BroadPrior(PoseSpace(jump.skeleton)), worn, fps=FPS)
+    assert max(tracker.step(points).misfit for points in seen) < 0.003
+    for points in seen[::10]:
+        tracker.reset()
+        assert tracker.step(points).misfit < 0.003
+
+
 @pytest.mark.parametrize("kind", ["style", "gaussian"])
 def test_hidden_markers_are_found_and_their_uncertainty_is_honest(
     fitted: Calibration, points: np.ndarray, motion: Motion, style: StylePrior, kind: str

@@ -53,6 +53,7 @@ ROOT_SPEED = 0.5, 2.0  # metres and radians per second: random walk of the root
 ACCELERATION = 200.0  # metres per second squared: largest sustained acceleration of a marker
 DOUBT = 4.0  # standard deviations beyond which a point is rejected
 SLACK = 0.03  # metres in addition
+FIRST_SIGMA = 0.03  # metres: least deviation of a marker while the mean pose bends to a first frame
 SWAPPED = 0.03  # metres: distance from its prediction at which a marker takes a point with another label
 CLEAR = 0.5  # largest distance of an unlabelled point from its marker, relative to other missing ones
 GHOST = 0.01  # metres: a point this close to a seen marker is its duplicate
@@ -245,6 +246,9 @@ class MarkerTracker(FollowedFrames):
         self._last = self._before = None
         expected = self.space.handle_positions(q, self._handles)[0]
         self._set_rows(np.where(used[:, None], points[sources], expected), used)
+        # Small deviations allow only short steps far from the markers: a run's frame would take too many.
+        variances = self._problem.rows[: 3 * self.count, VARIANCE]
+        np.maximum(variances, FIRST_SIGMA**2, out=variances)
         self._problem.run(q, self.prior.mean, np.ones((1, self.space.freedoms)))
         self._follower.restart(self.space, q)
         return self._solve(points, sources, self.space.handle_positions(q, self._handles)[0], begun)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import copy
+from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Float
 
 from poise.priors.poses import upright
 from poise.priors.predicting import MeanPoseGuide
+from poise.priors.prior import ALL
 from poise.skeleton.kernels import ROOT_SIZE
 from poise.skeleton.pose_space import Handles, PoseSpace
 from poise.skeleton.skeleton import JointLimits, Skeleton
@@ -16,15 +18,23 @@ from poise.types import Array, MapsGaussian, Points, PoseVector
 
 
 class BroadPrior:
-    """Independent normal distributions of all degrees of freedom about a mean pose, with one standard deviation."""
+    """Independent normal distributions of all degrees of freedom about a mean pose, with one standard deviation.
+
+    A frame that follows another starts from its pose; if solved `afresh`, from the mean.
+    """
 
     kind = "broad"
     limits: JointLimits | None = None
 
     def __init__(
-        self, space: PoseSpace, *, mean: Float[Array, "maps"] | None = None, sigma: float = 1.0
+        self,
+        space: PoseSpace,
+        *,
+        mean: Float[Array, "maps"] | None = None,
+        sigma: float = 1.0,
+        afresh: bool = False,
     ) -> None:
-        self.space, self.sigma = space, sigma
+        self.space, self.sigma, self.afresh = space, sigma, afresh
         # Writable, like the means of other priors: for another array type the solver would be compiled again.
         self.mean = np.zeros(space.size - ROOT_SIZE) if mean is None else np.array(mean, dtype=np.float64)
 
@@ -61,6 +71,8 @@ class BroadGuide(MeanPoseGuide):
 
     def __init__(self, prior: BroadPrior, handles: Handles) -> None:
         super().__init__(prior, handles)
+        if not prior.afresh:
+            self.plan = replace(self.plan, tracked=((ALL,),))
         self._mean, self._covariance = prior.mean, prior.sigma**2 * np.eye(len(prior.mean))
 
     def __call__(self, targets: Points) -> MapsGaussian:

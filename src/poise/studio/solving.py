@@ -259,7 +259,7 @@ class Poser:
         plain = self._models.plain(recorded.skeleton).prior
         mean = plain.space.q_from_pose(recorded)[ROOT_SIZE:]
         if self._recorded is None or not np.array_equal(self._recorded.mean, mean):
-            self._recorded = BroadPrior(plain.space, mean=mean, sigma=SUPPLE)
+            self._recorded = BroadPrior(plain.space, mean=mean, sigma=SUPPLE, afresh=True)
             self._recorded.limits = plain.limits
         return self._recorded
 
