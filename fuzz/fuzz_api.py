@@ -59,7 +59,7 @@ CALLS: dict[str, Call] = {
     "learn.clusters": lambda w, _, v: poise.learn(w, kind="gaussian", clusters=v),
     "simulate": lambda _w, _, v: poise.simulate(v),
     "retarget": lambda w, _, v: poise.retarget(v, w.skeleton),
-    "clean": lambda _w, _, v: poise.clean(v),
+    "repair": lambda _w, _, v: poise.repair(v),
     "virtual_markers": lambda _w, _, v: poise.virtual_markers(v),
     "read": lambda _w, _, v: poise.read(v),
     "write": lambda _w, _, v: poise.write(v, "nowhere/a.bvh"),
