@@ -39,7 +39,9 @@ def test_the_page_of_the_documentation_plays_a_motion(tmp_path: Path) -> None:
         page.route(
             f"{CDN}**",
             lambda route: route.fulfill(
-                path=THREE / route.request.url.removeprefix(CDN), content_type="text/javascript"
+                path=THREE / route.request.url.removeprefix(CDN),
+                content_type="text/javascript",
+                headers={"access-control-allow-origin": "*"},  # as the network's copy has it
             ),
         )
         page.goto(address)
@@ -51,6 +53,7 @@ def test_the_page_of_the_documentation_plays_a_motion(tmp_path: Path) -> None:
             shots.append(np.asarray(Image.open(io.BytesIO(page.screenshot())).convert("L"), dtype=float))
         (tmp_path / "shot.png").write_bytes(page.screenshot())
     pages.shutdown()
+    pages.server_close()
     assert not wrong
     assert shots[0].std() > 2.0
     assert np.abs(shots[0] - shots[1]).max() > 20.0
