@@ -121,6 +121,7 @@ def test_a_phone_shows_every_tool_and_folds_the_panel(people: Server, chromium_b
     tall = panel.bounding_box()
     studio.press("Hide the panel")
     studio.until(lambda: panel.bounding_box()["height"] < 0.3 * tall["height"], "the panel to fold")
+    studio.laid_out()
     studio.drag_joint("right_hand", (-10, -20))
     studio.wait("window.poise.state.handles.value.length === 1")
     context.close()
