@@ -49,24 +49,16 @@ from poise.apps.keyframing_script import (
 )
 from poise.errors import InvalidValueError
 from poise.formats.tables import FieldError, Range, Read, read_declared
-from poise.geometry import rotations
 from poise.motion.contacts import foot_contacts, foot_joints, foot_positions
 from poise.motion.gaps import runs
 from poise.motion.motion import Motion
 from poise.priors.abilities import motion_model_of
 from poise.priors.model_file import opened
-from poise.priors.motion.carrying import neutral_points
-from poise.priors.motion.following import ROLES
-from poise.priors.motion.points import through_points
-from poise.priors.motion.prior import MotionPrior
 from poise.priors.prior import Prior
-from poise.priors.terms import Term, Unknowns
-from poise.priors.universal.layout import JOINTS as CANONICAL
-from poise.priors.universal.prior import UniversalPrior
+from poise.priors.terms import Unknowns
 from poise.skeleton.kinematics import world_transforms
 from poise.skeleton.pose_space import Handle, PoseSpace
 from poise.skeleton.roles import SIDES
-from poise.skeleton.skeleton import Skeleton
 from poise.solvers.bearing import FLOOR_ROLES
 from poise.solvers.constraints import Constraint, Pinned, Position, floor, transform
 from poise.solvers.given import Given, constraints_from
@@ -105,65 +97,19 @@ def animate(
         raise InvalidValueError(
             "no frame has a constraint; to run the model without constraints, use poise simulate"
         )
-    asked, model = [Frame(own) for own in wanted], motion_model_of(prior)
+    asked, count = [Frame(own) for own in wanted], len(wanted)
+    targets = targets_of(prior.space, wanted, fps)
+    model = motion_model_of(prior, targets, frames=count, fps=fps)
     if model is None:
-        if isinstance(prior, UniversalPrior) and (expected := stepping(prior, wanted, fps=fps)):
-            return replace(solve_terms(prior, wanted, *expected, fps=fps, progress=progress), name=name)
         start = keyed_frames(prior, asked, fps=fps)
         found = solve_motion([prior], asked, fps=fps, start=start, progress=progress)
         return replace(found, name=name)
-    targets, count = targets_of(prior.space, wanted, fps), len(wanted)
     terms = model.motion_terms(targets, frames=count, fps=fps)
     near = model.motion_start(targets, frames=count, fps=fps, rng=np.random.default_rng(seed))
     near = near or Unknowns(keyed_frames(prior, asked, fps=fps))
     stiff = LATENT_STIFF if any(term.latent for term in terms) else STIFF
     found = solve_terms(prior, wanted, terms, near, fps=fps, stiff=stiff, progress=progress)
     return replace(found, name=name)
-
-
-def stepping(
-    prior: UniversalPrior, frames: Sequence[Sequence[Constraint]], *, fps: float
-) -> tuple[Sequence[Term], Unknowns] | None:
-    """How people move from one of these stances to the next, by the motion prior; None without feet that stand.
-
-    A foot is flat from when its toes are down until half of the time that they are; then the heel rises.
-    """
-    space, moving = prior.space, MotionPrior(prior.space.skeleton)
-    rest, upright = neutral_points(moving.carrier)
-    places = np.full((len(frames), len(ROLES), 3), np.nan)
-    turns, standing = np.full((*places.shape[:2], 4), np.nan), np.zeros((len(frames), 2), dtype=np.bool_)
-    for number, side in enumerate(SIDES):
-        role, points = ROLES.index(f"{side}_foot"), _foot_points(space.skeleton, side, frames)
-        down = np.isfinite(points).all(axis=-1)
-        standing[:, number] = down.any(axis=-1)
-        ankle, toes = (rest[CANONICAL.index(f"{side.capitalize()}{part}")] for part in ("Foot", "ToeBase"))
-        for stance in runs(standing[:, number]):
-            flat = stance.start + np.flatnonzero(down[stance, TOES])
-            if len(flat) and down[stance, HEEL].any():
-                flat = flat[: max(1, len(flat) // 2)]
-                ahead = np.nanmean(points[stance, TOES], axis=0) - np.nanmean(points[stance, HEEL], axis=0)
-                own = toes - ankle
-                yaw = np.arctan2(ahead[0], ahead[2]) - np.arctan2(own[0], own[2])
-                turn = rotations.quaternion_from_expmap(np.array([0.0, yaw, 0.0]))
-                places[flat, role] = points[flat, TOES] - rotations.rotate(turn, own)
-                turns[flat, role] = rotations.multiply(turn, upright[role])
-    found = through_points(moving, places, turns, standing, fps=fps)
-    if found is None:
-        return None
-    start = space.q_from_frames(found.motion.root_positions, found.motion.rotations)
-    return moving.terms(found, space), Unknowns(start)
-
-
-def _foot_points(
-    skeleton: Skeleton, side: str, frames: Sequence[Sequence[Constraint]]
-) -> Float[Array, "frames 2 3"]:
-    """Where the heel and the toes are asked to be; NaN where they are not."""
-    points, foot = np.full((len(frames), 2, 3), np.nan), foot_joints(skeleton, side)
-    for own, constraints in zip(points, frames, strict=True):
-        for one in constraints:
-            if isinstance(one, Position) and (joint := skeleton.index(one.at.joint)) in foot:
-                own[foot.index(joint)] = one.target
-    return points
 
 
 @dataclass(frozen=True, eq=False)

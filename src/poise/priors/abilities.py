@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from poise.priors.prior import Prior
-from poise.priors.terms import MotionModel
+from poise.priors.terms import MotionModel, Targets
 from poise.skeleton.pose_space import Handles
 from poise.skeleton.skeleton import Pose
 from poise.types import ShareProgress
@@ -78,9 +78,13 @@ def learned_space_of(prior: Prior) -> LatentPrior | None:
     return prior if isinstance(prior, LatentPrior) else None
 
 
-def motion_model_of(prior: Prior) -> MotionModel | None:
-    """The prior if it models motion and not only poses (`motion_start`, `motion_terms`), else None."""
-    return prior if isinstance(prior, MotionModel) else None
+def motion_model_of(prior: Prior, targets: Targets, *, frames: int, fps: float) -> MotionModel | None:
+    """The prior if it models motion and not only poses (`motion_start`, `motion_terms`); else its model of a motion
+    through these targets (`motion_model`), if it has one."""
+    if isinstance(prior, MotionModel):
+        return prior
+    make = getattr(prior, "motion_model", None)
+    return None if make is None else make(targets, frames=frames, fps=fps)
 
 
 def simulator_of(prior: Prior) -> DynamicsPrior | None:

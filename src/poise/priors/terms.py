@@ -247,6 +247,12 @@ class Targets:
         handles = Handles(self.handles.joints[kept], self.handles.offsets[kept])
         return Targets(self.times[kept], handles, self.points[kept])
 
+    def thinned(self, most: int) -> Targets:
+        """Evenly spaced ones, if there are more than this."""
+        kept = slice(None, None, max(1, -(-len(self) // most)))
+        handles = Handles(self.handles.joints[kept], self.handles.offsets[kept])
+        return Targets(self.times[kept], handles, self.points[kept])
+
     def __len__(self) -> int:
         return len(self.times)
 

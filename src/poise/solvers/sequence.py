@@ -36,7 +36,6 @@ ROUNDS = 9
 SETTLED = 0.02  # nats per frame: a step that gains less is the last
 LONGEST_TURN, LONGEST_WAY, LONGEST_STRIDE = 0.3, 0.5, 0.4  # of joints (rad), root (m), latent points
 FIRST_DAMPING, TRIES = 1e-4, 6  # relative to the diagonal; how often a step that gains nothing is damped more
-MOST_TARGETS = 1200  # that a model of motion is shown
 AWAY = 0.3  # radians (metres for the root): typical deviation of a frame from its own solution
 SMOOTHER = 0.995  # of the roughness before: a step that smooths less is not worth meeting constraints again
 QUICKEST_TURN = 2.5  # radians per second: typical largest turning speed of a root
@@ -169,10 +168,9 @@ def solve_terms(
 
 
 def targets_of(space: PoseSpace, frames: Sequence[Sequence[Constraint]], fps: float) -> Targets:
-    """The position constraints of all frames; if there are too many, evenly spaced ones."""
+    """The position constraints of all frames."""
     timed = [(frame / fps, one) for frame, own in enumerate(frames) for one in own]
     found = [(time, one.at, one.target) for time, one in timed if isinstance(one, Position)]
-    found = found[:: max(1, -(-len(found) // MOST_TARGETS))]
     handles = space.handles([at for _, at, _ in found])
     points = np.array([target for _, _, target in found], dtype=np.float64).reshape(-1, 3)
     return Targets(np.array([time for time, _, _ in found]), handles, points)

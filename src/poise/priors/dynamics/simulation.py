@@ -40,6 +40,7 @@ PLAIN: Inference = "plain"
 BLEND_SECONDS = 1.0  # duration of the transition between two activities
 
 PARTICLES = 100
+MOST_TARGETS = 1200  # that the search looks at
 CHUNK = 24  # frames at 30 Hz between two selections of the closest simulations
 KEPT = 0.15  # fraction of the simulations that are continued
 REMEMBERED = 75  # frames at 30 Hz over which the distance to the targets is measured
@@ -190,6 +191,7 @@ def motion_start(
     prior: DynamicsPrior, targets: Targets, *, frames: int, fps: float, rng: np.random.Generator
 ) -> Unknowns:
     """Return poses and latent points near the targets; the path is rotated and shifted to those around each frame."""
+    targets = targets.thinned(MOST_TARGETS)
     path = _closest_path(prior, targets, int(np.ceil(frames / fps * RATE)) + 2, rng)
     x = np.ascontiguousarray(resampled(path, fps)[:frames])
     q = prior.poses_of(prior.predict_all(x), fps=fps)

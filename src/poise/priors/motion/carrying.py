@@ -99,6 +99,26 @@ def neutral_points(carrier: Carrier) -> tuple[Float[Array, "canonical 3"], Float
     return places[0], rotations.quaternion_from_matrix(axes[0, [AT.index(at) for at in HANDLES_AT]])
 
 
+def given_handles(
+    carrier: Carrier,
+    roots: Float[Array, "frames 3"],
+    yaws: Float[Array, "frames 4"],
+    seen: Float[Array, "frames handles 7"],
+) -> Float[Array, "frames handles 8"]:
+    """What the network reads of handles whose positions and rotations are seen (NaN where they are not).
+
+    The base is the neutral pose at these roots, turned by these headings.
+    """
+    places, upright = neutral_points(carrier)
+    there, yaws = np.isfinite(seen).all(axis=-1), yaws[:, None]
+    offsets = seen[..., :3] - roots[:, None] - rotations.rotate(yaws, places[HANDLES_AT])
+    base = rotations.conjugate(rotations.multiply(yaws, upright))
+    turns = np.where(there[..., None], seen[..., 3:], rotations.IDENTITY)
+    off = rotations.expmap_from_quaternion(rotations.canonical(rotations.multiply(base, turns)))
+    known = there[..., None].astype(np.float64)
+    return np.concatenate([known, np.nan_to_num(offsets) * known, known, off * known], axis=-1)
+
+
 @kept_for_body
 def carrier_on(skeleton: Skeleton) -> Carrier:
     """The maps between a skeleton and the canonical body, made once."""

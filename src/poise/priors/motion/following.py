@@ -15,7 +15,7 @@ import numpy as np
 from jaxtyping import Float
 
 from poise.geometry import rotations
-from poise.priors.motion.carrying import HANDLES_AT, Carrier, Frames, neutral_points
+from poise.priors.motion.carrying import HANDLES_AT, Carrier, Frames, given_handles, neutral_points
 from poise.priors.motion.network import (
     RATE,
     ExpectedMotion,
@@ -180,14 +180,7 @@ class FollowingGuide(Guide):
         roots = place - rotations.rotate(yaw[:, 0], self._rest[anchor])
         turns = np.tile(self.carrier.still, (FRAMES, 1, 1))
         turns[:, :1] = rotations.multiply(yaw, turns[:, :1])
-        handles = np.zeros((FRAMES, len(ROLES), 8))
-        handles[..., [0, 4]] = there[..., None]
-        offsets = seen[..., :3] - roots[:, None] - rotations.rotate(yaw, self._rest)
-        base = rotations.conjugate(rotations.multiply(yaw, self._upright))
-        given = np.where(there[..., None], seen[..., 3:], rotations.IDENTITY)
-        handles[..., 1:4] = np.where(there[..., None], offsets, 0.0)
-        off = rotations.expmap_from_quaternion(rotations.canonical(rotations.multiply(base, given)))
-        handles[..., 5:] = np.where(there[..., None], off, 0.0)
+        handles = given_handles(self.carrier, roots, yaw[:, 0], seen)
         every = np.ones(FRAMES, dtype=np.bool_)
         zeros = np.zeros((FRAMES, 3)), np.zeros((FRAMES, 4))
         return KeyedFrames(Frames(roots, turns), every, ~every, handles, *zeros)

@@ -17,6 +17,7 @@ from poise.priors.evidence import HeldOut, kept_from
 from poise.priors.poses import common_frames
 from poise.priors.predicting import Predicted
 from poise.priors.registry import PriorOptions, Stored
+from poise.priors.terms import MotionModel, Targets
 from poise.priors.universal import layout
 from poise.priors.universal.body import Performers, Zeros, fitted, of_anyone, of_bones, typical_body
 from poise.priors.universal.guide import SHARED, UniversalGuide
@@ -150,6 +151,12 @@ class UniversalPrior(Savable):
     def guide(self, handles: Handles, *, fps: float | None = None) -> UniversalGuide:
         """Return the guide for these handles; with a frame rate, it uses their velocities."""
         return UniversalGuide(self, handles, fps)
+
+    def motion_model(self, targets: Targets, *, frames: int, fps: float) -> MotionModel | None:
+        """How people move from stance to stance, if feet are asked to stand: the motion prior."""
+        from poise.priors.motion.points import stepping  # it needs the weights of this prior
+
+        return stepping(self.space, targets, frames=frames, fps=fps)
 
     def known_poses(self) -> tuple[Float[Array, "poses maps"], Float[Array, "poses 3"]]:
         """A few poses far from each other, and their up directions."""
