@@ -11,7 +11,6 @@ that is left. A tracker that is lost stays where it was.
 
 from __future__ import annotations
 
-import json
 from collections import deque
 from pathlib import Path
 
@@ -23,8 +22,8 @@ from shared import (
     compiled,
     cosine,
     in_world,
+    main,
     matrices,
-    options,
     orthogonal,
     points_of,
     six,
@@ -194,17 +193,5 @@ def evaluate(weights: Path, split: str, stride: int) -> list[dict]:
     )
 
 
-def main() -> None:
-    """Train or evaluate."""
-    asked = options(__doc__)
-    if asked.what == "train":
-        learn(asked.weights, asked.data, asked.seconds, asked.batch, asked.plain)
-        return
-    rows = evaluate(asked.weights, asked.split, asked.stride)
-    print(json.dumps(rows, indent=1))
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, learn, evaluate)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import sys
 import time
@@ -121,7 +122,11 @@ def compiled(function: Callable[..., Tensor], plain: bool) -> Callable[..., Tens
     return function if plain else torch.compile(function)
 
 
-def options(about: str) -> argparse.Namespace:
+def main(
+    about: str,
+    learn: Callable[[Path, Path, float, int, bool], None],
+    evaluate: Callable[[Path, str, int], list[dict]],
+) -> None:
     """`train` needs clips and a time; `evaluate` a split."""
     parser = argparse.ArgumentParser(description=about)
     parser.add_argument("what", choices=("train", "evaluate"))
@@ -133,4 +138,11 @@ def options(about: str) -> argparse.Namespace:
     parser.add_argument("--split", default="strangers", help="evaluate: as for `poise evaluate`")
     parser.add_argument("--stride", type=int, default=40)
     parser.add_argument("--json", type=Path, help="evaluate: the rows as a file")
-    return parser.parse_args()
+    asked = parser.parse_args()
+    if asked.what == "train":
+        learn(asked.weights, asked.data, asked.seconds, asked.batch, asked.plain)
+        return
+    rows = json.dumps(evaluate(asked.weights, asked.split, asked.stride), indent=1)
+    print(rows)
+    if asked.json:
+        asked.json.write_text(rows, encoding="utf-8")

@@ -12,7 +12,6 @@ learned too, because they are asked for here.
 from __future__ import annotations
 
 import itertools
-import json
 from pathlib import Path
 
 import numpy as np
@@ -23,8 +22,8 @@ from shared import (
     compiled,
     cosine,
     in_world,
+    main,
     matrices,
-    options,
     orthogonal,
     points_of,
     six,
@@ -284,17 +283,5 @@ def evaluate(weights: Path, split: str, stride: int) -> list[dict]:
     )
 
 
-def main() -> None:
-    """Train or evaluate."""
-    asked = options(__doc__)
-    if asked.what == "train":
-        learn(asked.weights, asked.data, asked.seconds, asked.batch, asked.plain)
-        return
-    rows = evaluate(asked.weights, asked.split, asked.stride)
-    print(json.dumps(rows, indent=1))
-    if asked.json:
-        asked.json.write_text(json.dumps(rows, indent=1), encoding="utf-8")
-
-
 if __name__ == "__main__":
-    main()
+    main(__doc__, learn, evaluate)

@@ -141,9 +141,6 @@ def _lifted(found: Landmarks) -> Float[Array, "frames 33 3"]:
 def _parsed(file: Path) -> Landmarks:
     if file.stat().st_size > MOST_BYTES:
         raise ParseError(f"it is larger than {MOST_BYTES >> 20} MB", path=file)
-    if file.suffix.lower() == ".npz":
-        with np.load(file, allow_pickle=False) as arrays:
-            return _mhr([{name: arrays[name] for name in arrays.files}], file)
     try:
         content = json.loads(file.read_text(encoding="utf-8"))
     except (ValueError, UnicodeDecodeError, RecursionError) as error:

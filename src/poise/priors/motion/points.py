@@ -32,7 +32,7 @@ _UPRIGHT = np.array([1.0, 0.0, 1.0, 0.0])
 
 
 @dataclass(frozen=True, eq=False)
-class Stepping:
+class BetweenStances:
     """A model of one motion: from stance to stance as the motion prior expects it."""
 
     prior: MotionPrior
@@ -53,7 +53,7 @@ class Stepping:
         return self.prior.terms(self.expected, self.space)
 
 
-def stepping(space: PoseSpace, targets: Targets, *, frames: int, fps: float) -> Stepping | None:
+def stepping(space: PoseSpace, targets: Targets, *, frames: int, fps: float) -> BetweenStances | None:
     """How people move between these stances; None without a foot whose heel and toes stand.
 
     A foot is flat from when its toes are down until half of the time that they are; then the heel rises.
@@ -82,7 +82,7 @@ def stepping(space: PoseSpace, targets: Targets, *, frames: int, fps: float) -> 
                 seen[flat, foot, :3] = points[flat, TOES] - rotations.rotate(turn, lever)
                 seen[flat, foot, 3:] = rotations.multiply(turn, upright[foot])
     found = through_points(prior, seen, standing, fps=fps)
-    return None if found is None else Stepping(prior, found, space)
+    return None if found is None else BetweenStances(prior, found, space)
 
 
 def through_points(
